@@ -6,7 +6,6 @@ import (
 	"net"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,9 +18,7 @@ func TestBench(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	i := start(t, urlOf(srv), "bench", "--for=300ms", "--procs=2")
-	if status := i.wait(t); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
+	i.exits(t, 0)
 	for _, want := range []string{`(?m)^uncontended +[1-9]\d* pairs/s +2 processes`, `(?m)^remote hand-off +[1-9]\d* µs`, `(?m)^commands +2\.\d\d `, `█ `} {
 		if !regexp.MustCompile(want).MatchString(i.stdout.String()) {
 			t.Errorf("stdout has no %q", want)
@@ -39,14 +36,10 @@ func TestBench_Refuses(t *testing.T) {
 	srv := redistest.Start(t)
 	do(t, srv, "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+@all", "-info")
 	i := start(t, "redis://guest:guest@"+srv.Addr(), "bench")
-	if status := i.wait(t); status != exitRefused || !strings.Contains(i.stderr.String(), "the number of clients is not known") {
-		t.Errorf("exit status %d, want %d", status, exitRefused)
-	}
+	i.exits(t, exitRefused, "the number of clients is not known")
 	for range mostClients {
 		c, err := net.Dial("tcp", srv.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 	}
 	redistest.Eventually(t, patience, "the server has its clients", func() bool {
@@ -75,20 +68,14 @@ func TestBench_Ends(t *testing.T) {
 	}
 	i := start(t, urlOf(srv), "bench", "--for=10m")
 	begun()
-	if err := i.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if status := i.wait(t); status != 130 {
-		t.Errorf("exit status %d, want 130", status)
-	}
+	must(t, i.Process.Signal(syscall.SIGINT))
+	i.exits(t, 130)
 	wantAlone(t, srv)
 	srv.RequireNoKeys(t)
 
 	i = start(t, urlOf(srv), "bench", "--for=10m", "--procs=1")
 	begun()
-	if err := i.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Process.Kill())
 	i.wait(t)
 	wantAlone(t, srv)
 	srv.RequireNoKeys(t)

@@ -15,9 +15,7 @@ func startClosed(t *testing.T, url, redirection string, args ...string) *invocat
 	i.Args = append([]string{"sh", "-c", `exec "$0" "$@" ` + redirection, i.Path}, args...)
 	i.Path = "/bin/sh"
 	i.Env = append(i.Env, "HOLDFAST_REDIS="+url)
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Start())
 	t.Cleanup(func() { _ = i.Process.Kill() })
 	return i
 }
@@ -31,9 +29,7 @@ func TestRun_ClosedStreams(t *testing.T) {
 		t.Run(redirection, func(t *testing.T) {
 			file := t.TempDir() + "/result"
 			i := startClosed(t, urlOf(srv), redirection, "run", "job", "--", "sh", "-c", `cat >"$1"; printf '%s\n' "end $HOLDFAST_LOCK" >>"$1"; exit 7`, "sh", file)
-			if status := i.wait(t); status != 7 {
-				t.Errorf("exit status %d, want 7", status)
-			}
+			i.exits(t, 7)
 			if got, want := awaitFile(t, file), "end job\n"; got != want { // the stdin of a test is empty
 				t.Errorf("the command has read and written %q, want %q", got, want)
 			}

@@ -27,13 +27,9 @@ func TestComplete_OtherShells(t *testing.T) {
 	srv := redistest.Start(t)
 	hold(t, srv, "nightly")
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(exe, filepath.Join(dir, "holdfast")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(exe, filepath.Join(dir, "holdfast")))
 	env := []string{"HOLDFAST_REDIS=" + urlOf(srv), "PATH=" + dir + ":" + os.Getenv("PATH"), "HISTFILE=", "TERM=xterm"}
 
 	t.Run("zsh", func(t *testing.T) {
@@ -51,9 +47,7 @@ func TestComplete_OtherShells(t *testing.T) {
 		ran := filepath.Join(dir, "ran")
 		fish.Args = []string{"fish", "--no-config", "-c", `holdfast completion fish | source; for line in "holdfast insp" "holdfast inspect ni" "holdfast ls --wai" "holdfast run free -- touch $argv[1]"; complete -C $line | string replace -r '\t.*' ''; end`, ran}
 		fish.Env = append(fish.Env, env...)
-		if err := fish.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, fish.Start())
 		if fish.wait(t); fish.stdout.String() != "inspect\nnightly\n--waiting\n" {
 			t.Errorf("fish: %q", &fish.stdout)
 		}

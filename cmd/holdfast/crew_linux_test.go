@@ -20,9 +20,7 @@ func TestCrew_HidesThePassword(t *testing.T) {
 		if strings.HasPrefix(args, "demo") {
 			i.Args = append(i.Args, "--redis="+urlOf(srv))
 		}
-		if err := i.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, i.Start())
 		t.Cleanup(func() { _ = i.Process.Kill() })
 		redistest.Eventually(t, patience, "the processes are there", func() bool {
 			found := 0

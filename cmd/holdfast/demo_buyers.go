@@ -54,11 +54,11 @@ type served struct {
 }
 
 func runBuyers(ctx context.Context, c *cli.Command) error {
-	signal.Ignore(os.Interrupt, syscall.SIGHUP) // the parent ends the input, and then the lock is still given back
 	s := new(shift)
 	if err := json.Unmarshal([]byte(c.Args().First()), s); err != nil {
 		return usageError(ctx, c, errors.New("it is for the demo alone"), true)
 	}
+	signal.Ignore(os.Interrupt, syscall.SIGHUP) // the parent ends the input, and then the lock is still given back
 	client, err := openClient(os.Getenv("HOLDFAST_REDIS"), reachWithin, encryption{})
 	if err != nil {
 		return err

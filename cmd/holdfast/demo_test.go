@@ -100,9 +100,7 @@ func TestDemo_SaysThatRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
 	// The kernel accepts connections for it, and no process answers.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	for name, addr := range map[string]string{"refused": "127.0.0.1:1", "silent": silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {

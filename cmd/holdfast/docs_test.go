@@ -11,9 +11,7 @@ import (
 // docs/COMMAND.md has a section for each command, and there each of its flags.
 func TestDocs_CommandHasEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/COMMAND.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, common, _ := strings.Cut(string(text), "## Common flags\n")
 	common, _, _ = strings.Cut(common, "\n## ")
 	var shared []string

@@ -49,9 +49,7 @@ func do(t *testing.T, srv *redistest.Server, words ...any) {
 func accessRights(t *testing.T) []any {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/SETUP.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER locks on .*$`).FindString(string(text))
 	var words []any
 	for _, w := range strings.Fields(line) {
@@ -261,9 +259,7 @@ func TestDoctor_Golden(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.WithArgs("--appendonly", "no"))
 	i := start(t, urlOf(srv), "doctor", "--strict")
-	if status := i.wait(t); status != exitNo {
-		t.Errorf("exit status %d, want %d", status, exitNo)
-	}
+	i.exits(t, exitNo)
 	text := regexp.MustCompile(`\d+(\.\d+)*(ns|µs|ms|s)?`).ReplaceAllString(i.stdout.String(), "N")
 	for _, line := range []string{
 		"ok    HFN server              redis N, standalone\n",
@@ -281,9 +277,7 @@ func TestDoctor_Golden(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	i = start(t, urlOf(srv), "doctor", "-o", "jsonl")
-	if status := i.wait(t); status != 0 {
-		t.Errorf("exit status %d, want 0", status)
-	}
+	i.exits(t, 0)
 	want := `{"code":"HF106","check":"persistence","verdict":"warn","means":"no append-only file: a restart forgets the locks since the last snapshot, and other callers get them while their holders work","do":"CONFIG SET appendonly yes","see":"docs/SETUP.md#settings-of-the-server"}` + "\n"
 	if !strings.Contains(i.stdout.String(), want) {
 		t.Errorf("stdout has no %s", want)
@@ -318,15 +312,11 @@ func TestDoctor_IsDocumented(t *testing.T) {
 		t.Errorf("granted:\n%q, tried:\n%q", granted, tried)
 	}
 	page, err := os.ReadFile("../../docs/COMMAND.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	anchors := make(map[string]bool)
 	for _, name := range []string{"OPERATIONS.md", "RUNBOOK.md", "SETUP.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
 			anchors[name+"#"+strings.ReplaceAll(regexp.MustCompile(`[^a-z -]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
 		}

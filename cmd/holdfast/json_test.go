@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -62,47 +63,32 @@ func TestJSON_FieldsStay(t *testing.T) {
 			i := start(t, urlOf(srv), append(tt.args, "-o=json")...)
 			i.wait(t)
 			var all any
-			if err := json.Unmarshal(i.stdout.Bytes(), &all); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(i.stdout.Bytes(), &all))
 			i = start(t, urlOf(srv), append(tt.args, "-o=jsonl")...)
 			i.wait(t)
 			var each []any
 			for line := range bytes.Lines(i.stdout.Bytes()) {
 				var one any
-				if err := json.Unmarshal(line, &one); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal(line, &one))
 				each = append(each, one)
 			}
 			got, err := json.MarshalIndent(shape(all), "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			lines, list := shape(each), all
 			if _, ok := all.([]any); !ok {
 				list = []any{all}
 			}
-			if one, err := json.Marshal(lines); err != nil || len(each) != len(list.([]any)) || !bytes.Equal(one, must(json.Marshal(shape(list)))) {
-				t.Errorf("jsonl has %d lines of %s", len(each), one)
+			if len(each) != len(list.([]any)) || !reflect.DeepEqual(lines, shape(list)) {
+				t.Errorf("jsonl has %d lines of %v", len(each), lines)
 			}
 			file := filepath.Join("testdata", tt.file+".json")
 			got = append(got, '\n')
 			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, got, 0o644))
 			}
 			if want, err := os.ReadFile(file); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%v: the JSON is now\n%s", err, got)
 			}
 		})
 	}
-}
-
-func must(b []byte, err error) []byte {
-	if err != nil {
-		panic(err)
-	}
-	return b
 }

@@ -28,14 +28,10 @@ func TestList_ManyLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := srv.Admin().RPush(t.Context(), "redisson_lock_queue:{lock:4777}", bobID).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Admin().RPush(t.Context(), "redisson_lock_queue:{lock:4777}", bobID).Err())
 	srv.ResetStats()
 	i := start(t, urlOf(srv), "ls", "--limit=3", "-o", "name")
-	if status := i.wait(t); status != 0 || i.stdout.String() != "lock:4777\nlock:1\nlock:10\n" {
-		t.Errorf("exit status %d", status)
-	}
+	i.prints(t, 0, "lock:4777\nlock:1\nlock:10\n")
 	if want := fmt.Sprintf("holdfast: 3 of %d locks are shown", n); !strings.Contains(i.stderr.String(), want) {
 		t.Errorf("stderr is %q", &i.stderr)
 	}
@@ -69,9 +65,7 @@ func TestList_Application(t *testing.T) {
 		t.Errorf("%d calls for %d hashes", calls, 2*n)
 	}
 	i = start(t, urlOf(srv), "ls", "--for=1ms")
-	if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "keys were looked at in 1ms: there may be more locks\n") {
-		t.Errorf("exit status %d", status)
-	}
+	i.exits(t, 0, "keys were looked at in 1ms: there may be more locks\n")
 }
 
 func TestSurvey_Progress(t *testing.T) {
@@ -89,9 +83,7 @@ func TestList_Cluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
 	m, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close(context.Background())
 	var want, hosts []string
 	for n := range 12 {
@@ -106,9 +98,7 @@ func TestList_Cluster(t *testing.T) {
 	}
 	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
 	i := start(t, url, "ls", "-o", "name")
-	if status := i.wait(t); status != 0 || i.stdout.String() != strings.Join(want, "\n")+"\n" {
-		t.Errorf("exit status %d", status)
-	}
+	i.prints(t, 0, strings.Join(want, "\n")+"\n")
 	for _, node := range cluster.Nodes() {
 		if node != cluster.Owner("lock:00") {
 			node.Kill() // half of it is down

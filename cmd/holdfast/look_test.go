@@ -27,9 +27,7 @@ func newGallery(t *testing.T) *redistest.Server {
 	srv := redistest.Start(t)
 	rdb, ctx := srv.Admin(), t.Context()
 	now, err := rdb.Time(ctx).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	place := func(queue, deadlines, id string, left time.Duration) {
 		rdb.RPush(ctx, queue, id)
 		rdb.ZAdd(ctx, deadlines, redis.Z{Score: float64(now.Add(left).UnixMilli()), Member: id})
@@ -173,9 +171,7 @@ gone
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			srv.Admin().PExpire(t.Context(), "old", 9*time.Second) // as newGallery does: the cases before took their time
 			i := start(t, urlOf(srv), tt.args...)
-			if status := i.wait(t); status != tt.status {
-				t.Errorf("exit status %d, want %d", status, tt.status)
-			}
+			i.exits(t, tt.status)
 			if got := "\n" + steady(i.stdout.String()); got != tt.stdout {
 				t.Errorf("stdout is%s\nwant%s", got, tt.stdout)
 			}
@@ -190,15 +186,9 @@ gone
 func TestLook_BadDays(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	if err := srv.Admin().Do(t.Context(), "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+ping", "+hello", "+client").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Admin().HSet(t.Context(), "user:1", "name", "Ada", "mail", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Admin().HSet(t.Context(), "votes", "candidate:7", 12).Err(); err != nil {
-		t.Fatal(err)
-	}
+	do(t, srv, "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+ping", "+hello", "+client")
+	must(t, srv.Admin().HSet(t.Context(), "user:1", "name", "Ada", "mail", "x").Err())
+	must(t, srv.Admin().HSet(t.Context(), "votes", "candidate:7", 12).Err())
 	hold(t, srv, "held")
 	dead := redistest.Start(t)
 	dead.Kill()
@@ -252,9 +242,7 @@ func TestLook_BadDays(t *testing.T) {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			t.Parallel()
 			i := start(t, tt.url, tt.args...)
-			if status := i.wait(t); status != tt.status {
-				t.Errorf("exit status %d, want %d", status, tt.status)
-			}
+			i.exits(t, tt.status)
 			if !regexp.MustCompile(tt.stderr).MatchString(i.stderr.String()) {
 				t.Errorf("stderr is %q, want %q", &i.stderr, tt.stderr)
 			}

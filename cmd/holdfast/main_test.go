@@ -36,9 +36,7 @@ type invocation struct {
 func newInvocation(t *testing.T, args ...string) *invocation {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := &invocation{Cmd: exec.Command(exe, args...)}
 	i.Env = append(os.Environ(), asCommandEnv+"=1", "GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE"))
 	i.Cmd.Stdout, i.Cmd.Stderr = &i.stdout, &i.stderr
@@ -58,13 +56,39 @@ func (i *invocation) wait(t *testing.T) int {
 	return i.ProcessState.ExitCode()
 }
 
+// exits waits for the end, and checks the status and that stderr has the texts.
+func (i *invocation) exits(t *testing.T, status int, says ...string) {
+	t.Helper()
+	if got := i.wait(t); got != status {
+		t.Errorf("%q: exit status %d, want %d", i.Args[1:], got, status)
+	}
+	for _, text := range says {
+		if !strings.Contains(i.stderr.String(), text) {
+			t.Errorf("%q: stderr is %q, want %q", i.Args[1:], &i.stderr, text)
+		}
+	}
+}
+
+// prints is exits that checks stdout.
+func (i *invocation) prints(t *testing.T, status int, stdout string) {
+	t.Helper()
+	if i.exits(t, status); i.stdout.String() != stdout {
+		t.Errorf("%q: stdout is %q, want %q", i.Args[1:], &i.stdout, stdout)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // invoke runs the command and returns its exit status and output.
 func invoke(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	i := newInvocation(t, args...)
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Start())
 	status = i.wait(t)
 	return status, i.stdout.String(), i.stderr.String()
 }
@@ -103,8 +127,6 @@ func wantSale(t *testing.T, stdout string, stock, buyers, processes int) {
 func number(t *testing.T, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }

@@ -25,9 +25,7 @@ func TestProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		info, err := m.Inspect(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return info.Holders[0].Owner
 	}
 	owner := take()
@@ -68,7 +66,7 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("while it runs: exit status %d, want %d, and the lock freed", status, exitNo)
 	}
 
-	for what, end := range map[string]func(){
+	for _, end := range map[string]func(){
 		"ended":         func() { srv.Admin().Del(t.Context(), key) },
 		"not refreshed": func() { srv.Admin().PExpire(t.Context(), key, processTTL-refreshEvery-refreshLate-time.Second) },
 	} {
@@ -79,9 +77,7 @@ func TestProcesses(t *testing.T) {
 		i = start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1m")
 		redistest.Eventually(t, patience, "it is freed", func() bool { return srv.Admin().Exists(t.Context(), "job").Val() == 0 })
 		end()
-		if status := i.wait(t); status != 0 || !strings.Contains(i.stderr.String(), "is gone: it has ended, or has not refreshed its key for 25s") {
-			t.Errorf("%s: exit status %d, and it says %q", what, status, &i.stderr)
-		}
+		i.exits(t, 0, "is gone: it has ended, or has not refreshed its key for 25s")
 	}
 }
 

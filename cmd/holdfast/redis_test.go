@@ -20,9 +20,7 @@ func wantAlone(t *testing.T, srv *redistest.Server) {
 	t.Helper()
 	redistest.Eventually(t, patience, "no clients", func() bool {
 		list, err := srv.Admin().ClientList(t.Context()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.Count(list, "\n") == 1
 	})
 }
@@ -30,9 +28,7 @@ func wantAlone(t *testing.T, srv *redistest.Server) {
 func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	if err := srv.Admin().Set(t.Context(), "mine", "untouched", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Admin().Set(t.Context(), "mine", "untouched", 0).Err())
 	status, stdout, stderr := invoke(t, "demo", "--redis="+urlOf(srv))
 	if status != 0 {
 		t.Errorf("exit status %d, want 0", status)
@@ -56,9 +52,7 @@ func startStuck(t *testing.T, srv *redistest.Server) *invocation {
 	t.Helper()
 	i := newInvocation(t, "demo", "--hold=5h", "--redis="+urlOf(srv))
 	i.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Start())
 	t.Cleanup(func() { _ = syscall.Kill(-i.Process.Pid, syscall.SIGKILL) })
 	redistest.Eventually(t, patience, "the lock is held", func() bool {
 		for _, k := range srv.Keys() {
@@ -92,12 +86,8 @@ func TestDemo_CleansUpWhenStopped(t *testing.T) {
 			if tt.group {
 				pid = -pid
 			}
-			if err := syscall.Kill(pid, tt.signal); err != nil {
-				t.Fatal(err)
-			}
-			if status := i.wait(t); status != tt.want {
-				t.Errorf("exit status %d, want %d", status, tt.want)
-			}
+			must(t, syscall.Kill(pid, tt.signal))
+			i.exits(t, tt.want)
 			wantAlone(t, srv)
 			srv.RequireNoKeys(t)
 		})
@@ -108,9 +98,7 @@ func TestDemo_ProcessesEndWithTheirParent(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	i := startStuck(t, srv)
-	if err := i.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Process.Kill())
 	// Its output has other writers, so wait until these are gone as well.
 	i.wait(t)
 	wantAlone(t, srv)
@@ -126,9 +114,7 @@ func TestDemo_FailsWhenRedisDies(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	i := newInvocation(t, "demo", "--hold=20ms", "--stock=100", "--redis="+urlOf(srv))
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Start())
 	t.Cleanup(func() { _ = i.Process.Kill() })
 	redistest.Eventually(t, patience, "a sale", func() bool {
 		for _, k := range srv.Keys() {
@@ -139,9 +125,7 @@ func TestDemo_FailsWhenRedisDies(t *testing.T) {
 		return false
 	})
 	srv.Kill()
-	if status := i.wait(t); status != 1 {
-		t.Errorf("exit status %d, want 1", status)
-	}
+	i.exits(t, 1)
 	if stderr := i.stderr.String(); !strings.Contains(stderr, "connection refused") {
 		t.Errorf("stderr does not say why: %q", stderr)
 	}

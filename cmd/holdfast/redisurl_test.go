@@ -78,9 +78,7 @@ func FuzzOpenClient(f *testing.F) {
 func TestOpenClient_HasTheTimeout(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	const timeout = 100 * time.Millisecond
 	for url, read := range map[string]time.Duration{
@@ -90,9 +88,7 @@ func TestOpenClient_HasTheTimeout(t *testing.T) {
 		"redis+sentinel://" + silent.Addr().String() + "/main":      timeout,
 	} {
 		client, err := openClient(url, timeout, encryption{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer client.Close()
 		switch client := client.(type) {
 		case *redis.Client:

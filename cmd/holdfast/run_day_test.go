@@ -16,9 +16,7 @@ import (
 func TestRun_OncePerDay(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/COMMAND.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, script, found := strings.Cut(string(page), "```sh\n# nightly.sh")
 	script, _, closed := strings.Cut(script, "```")
 	if !found || !closed {
@@ -26,9 +24,7 @@ func TestRun_OncePerDay(t *testing.T) {
 	}
 	srv, dir := redistest.Start(t), t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
 	write("nightly.sh", "#"+script)
 	write("date", "#!/bin/sh\ncat today\n")
@@ -37,9 +33,7 @@ func TestRun_OncePerDay(t *testing.T) {
 	host := func() *invocation {
 		i := newInvocation(t, "run", "nightly", "--", "sh", "nightly.sh")
 		i.Dir, i.Env = dir, append(i.Env, "HOLDFAST_REDIS="+strings.Replace(urlOf(srv), "//:", "//default:", 1), "PATH="+dir+":"+os.Getenv("PATH"))
-		if err := i.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, i.Start())
 		return i
 	}
 	failed := 0
@@ -60,9 +54,7 @@ func TestRun_OncePerDay(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	write("today", "2026-11-26\n")
-	if status := host().wait(t); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
+	host().exits(t, 0)
 	ran, err := os.ReadFile(filepath.Join(dir, "ran"))
 	if want := "2026-11-25\n2026-11-25\n2026-11-26\n"; string(ran) != want || err != nil {
 		t.Errorf("the job ran on %q, want the first failed attempt and once per day; %v", ran, err)

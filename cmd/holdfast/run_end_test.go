@@ -34,12 +34,8 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 			i := start(t, urlOf(srv), "run", s.String(), "--", "sh", "-c",
 				`trap 'echo got it; kill $!; exit 9' $1; sleep 1000 & echo >"$2"; wait`, "sh", strconv.Itoa(int(s)), ready)
 			awaitFile(t, ready)
-			if err := i.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
-			if status := i.wait(t); status != 9 || i.stdout.String() != "got it\n" {
-				t.Errorf("exit status %d, stdout %q", status, &i.stdout)
-			}
+			must(t, i.Process.Signal(s))
+			i.prints(t, 9, "got it\n")
 		})
 	}
 	t.Run("TERM twice", func(t *testing.T) {
@@ -47,9 +43,7 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 		ready := filepath.Join(t.TempDir(), "ready")
 		i := start(t, urlOf(srv), "run", "twice", "--", "sh", "-c", `trap 'echo told >>"$1"' TERM; echo >"$1"; while :; do sleep 0.01; done`, "sh", ready)
 		awaitFile(t, ready)
-		if err := i.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		must(t, i.Process.Signal(syscall.SIGTERM))
 		redistest.Eventually(t, patience, "the first TERM arrives", func() bool { return strings.Contains(awaitFile(t, ready), "told") })
 		again := time.NewTicker(300 * time.Millisecond) // sooner, it is the same
 		defer again.Stop()
@@ -75,30 +69,20 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 		redistest.Eventually(t, patience, "the command waits", func() bool {
 			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{held}").Val() == 1
 		})
-		if err := i.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 130 {
-			t.Errorf("exit status %d, want 130", status)
-		}
+		must(t, i.Process.Signal(syscall.SIGINT))
+		i.exits(t, 130)
 	})
 	t.Run("ignored by nohup", func(t *testing.T) {
 		t.Parallel()
 		ready := filepath.Join(t.TempDir(), "ready")
 		i := newInvocation(t)
 		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		i.Path, i.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", exe, "run", "nohup", "--", "sh", "-c",
 			`echo $$ >"$1"; kill -HUP $$; kill -HUP $PPID; exit 4`, "sh", ready}
 		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
-		if err := i.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 4 {
-			t.Errorf("exit status %d, want 4", status)
-		}
+		must(t, i.Start())
+		i.exits(t, 4)
 	})
 	t.Run("ended by INT, as is the script that it is in", func(t *testing.T) {
 		t.Parallel()
@@ -107,13 +91,9 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 		exe := i.Path
 		i.Path, i.Args = "/bin/bash", []string{"bash", "-c", `"$0" run script -- sh -c 'echo >"$1"; exec sleep 1000' sh "$1"; echo next`, exe, ready}
 		i.Env, i.SysProcAttr = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv)), &syscall.SysProcAttr{Setpgid: true}
-		if err := i.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, i.Start())
 		awaitFile(t, ready)
-		if err := syscall.Kill(-i.Process.Pid, syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(-i.Process.Pid, syscall.SIGINT))
 		if i.wait(t); i.stdout.Len() > 0 || !i.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			t.Errorf("the script went on: %q", &i.stdout)
 		}
@@ -158,16 +138,12 @@ func TestRun_EndsWhatTheCommandLeft(t *testing.T) {
 			i := start(t, urlOf(srv), "run", name, "--grace=300ms", "--", "sh", "-c", script, "sh", file)
 			pid := number(t, strings.TrimSpace(awaitFile(t, file)))
 			lease, err := other(t, srv).Mutex(name).Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 				t.Errorf("the lock is another's, and what the command left is there: %v", err)
 			}
 			_ = lease.Unlock(t.Context())
-			if status := i.wait(t); status != 6 {
-				t.Errorf("exit status %d, want 6", status)
-			}
+			i.exits(t, 6)
 		})
 	}
 }
@@ -183,9 +159,7 @@ func TestRun_MaxHold(t *testing.T) {
 		begin := time.Now()
 		i := start(t, urlOf(srv), "run", "job", "--lease=4500ms", "--max-hold="+limit.String(), "--grace="+grace.String(), "--",
 			"sh", "-c", `trap 'echo told; exit 0' TERM; echo >"$1"; while :; do sleep 0.01; done`, "sh", ready)
-		if status := i.wait(t); status != 121 {
-			t.Errorf("exit status %d, want 121", status)
-		}
+		i.exits(t, 121)
 		if d := time.Since(begin); d < limit-grace {
 			t.Errorf("ended after %v", d)
 		}

@@ -31,9 +31,7 @@ func guardOfRun(t *testing.T, run *invocation) int {
 	pid := 0
 	redistest.Eventually(t, patience, "there is a guard", func() bool {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", run.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, thread := range threads {
 			text, _ := os.ReadFile(thread) // the thread may have ended
 			for _, p := range strings.Fields(string(text)) {
@@ -52,15 +50,11 @@ func TestRun_WithoutItsGuard(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, "stubborn")
 	guard := guardOfRun(t, s.run)
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(guard, syscall.SIGKILL))
 	awaitGone(t, guard)
 	s.proxy.BlackHole(true)
 	s.wantDeadBeforeTheNext(t)
-	if status := s.run.wait(t); status != 121 {
-		t.Errorf("exit status %d, want 121", status)
-	}
+	s.run.exits(t, 121)
 	if !strings.Contains(s.run.stderr.String(), "the guard has died") {
 		t.Errorf("stderr: %q", &s.run.stderr)
 	}
@@ -72,14 +66,10 @@ func TestRun_KilledWithItsGuard(t *testing.T) {
 	s := newScenario(t, "polite")
 	guard := guardOfRun(t, s.run)
 	for _, pid := range []int{guard, s.run.Process.Pid} {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
 	for _, pid := range []int{guard, s.run.Process.Pid} {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	redistest.Eventually(t, patience, "the command is told to end", func() bool {
 		return strings.HasSuffix(awaitFile(t, s.file), "told\n")
@@ -106,14 +96,10 @@ func TestRun_EndsWhatHasLeftTheGroup(t *testing.T) {
 				`trap "" TERM; while :; do date +%s%N >>"$1"; sleep 0.01; done`)
 			awaitFile(t, s.file)
 			if how.signal != 0 {
-				if err := s.run.Process.Signal(how.signal); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.run.Process.Signal(how.signal))
 			}
 			s.wantDeadBeforeTheNext(t)
-			if status := s.run.wait(t); status != how.status {
-				t.Errorf("exit status %d, want %d", status, how.status)
-			}
+			s.run.exits(t, how.status)
 		})
 	}
 }
@@ -124,9 +110,7 @@ func TestRun_LeavesNoZombies(t *testing.T) {
 	srv := redistest.Start(t)
 	i := start(t, urlOf(srv), "run", "job", "--", "bash", "-c", `for i in {1..50}; do (true &); done
 		while grep -qs ") Z $PPID " /proc/[0-9]*/stat; do sleep 0.01; done; exit 3`)
-	if status := i.wait(t); status != 3 {
-		t.Errorf("exit status %d, want 3", status)
-	}
+	i.exits(t, 3)
 }
 
 // A command that has become another user cannot be signalled. That is said, and the lock is kept as long as it can be.
@@ -152,15 +136,11 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, err := os.MkdirTemp("", "") // where that user may go
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(func() { _ = os.RemoveAll(dir) })
 			exe, end, said := filepath.Join(dir, "become"), filepath.Join(dir, "end"), filepath.Join(dir, "said")
 			setpriv, err := exec.LookPath("setpriv")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			stderr, err := os.Create(said)
 			if err = errors.Join(err, os.Chmod(dir, 0o755), copyFile(exe, setpriv, 0o755|os.ModeSetuid)); err != nil {
 				t.Fatal(err)
@@ -173,9 +153,7 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 			i.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			own := i.Path // in a folder of root's
 			i.Path = filepath.Join(dir, "holdfast")
-			if err := errors.Join(copyFile(i.Path, own, 0o755), i.Start()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(copyFile(i.Path, own, 0o755), i.Start()))
 			awaitFile(t, filepath.Join(dir, "pid"))
 			how.do(t, i)
 			redistest.Eventually(t, patience, how.says, func() bool {
@@ -185,12 +163,8 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 			if held := srv.Admin().Exists(t.Context(), name).Val(); held != how.held {
 				t.Errorf("the lock is held: %d, want %d", held, how.held)
 			}
-			if err := os.WriteFile(end, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if status := i.wait(t); status != how.status {
-				t.Errorf("exit status %d, want %d", status, how.status)
-			}
+			must(t, os.WriteFile(end, nil, 0o600))
+			i.exits(t, how.status)
 			if text, _ := os.ReadFile(said); strings.Contains(string(text), "command is ") {
 				t.Errorf("it says what is not so: %s", text)
 			}

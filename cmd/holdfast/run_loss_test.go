@@ -58,15 +58,11 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	s.run.Env = append(s.run.Env, fmt.Sprintf("HOLDFAST_REDIS=redis://:%s@%s", s.srv.Password(), s.proxy.Addr()))
 	if writer == "floods" { // into a pipe without a reader
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { r.Close(); w.Close() })
 		s.run.Cmd.Stdout = w
 	}
-	if err := s.run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.run.Start())
 	t.Cleanup(func() {
 		_ = s.run.Process.Signal(syscall.SIGCONT)
 		_ = s.run.Process.Kill()
@@ -84,20 +80,14 @@ func (s *scenario) wantDeadBeforeTheNext(t *testing.T) (lines []string) {
 	t.Helper()
 	lease, err := other(t, s.srv).Mutex(s.name).Lock(t.Context())
 	granted := time.Now().UnixNano()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, err := os.ReadFile(s.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer lease.Unlock(context.Background())
 	// A writer that is alive writes within this time.
 	time.Sleep(200 * time.Millisecond)
 	after, err := os.ReadFile(s.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(after) != len(before) {
 		t.Errorf("the command is alive after another has got the lock: it has written %q", after[len(before):])
 	}
@@ -134,9 +124,7 @@ func TestRun_CutOff(t *testing.T) {
 			s := newScenario(t, writer)
 			s.proxy.BlackHole(true)
 			lines := s.wantDeadBeforeTheNext(t)
-			if status := s.run.wait(t); status != 121 {
-				t.Errorf("exit status %d, want 121", status)
-			}
+			s.run.exits(t, 121)
 			if writer == "polite" && told(lines) != 1 {
 				t.Errorf("told %d times to end, want once", told(lines))
 			}
@@ -149,9 +137,7 @@ func TestRun_CutOff(t *testing.T) {
 		if lines := s.wantDeadBeforeTheNext(t); told(lines) > 0 {
 			t.Error("told to end")
 		}
-		if status := s.run.wait(t); status != 121 {
-			t.Errorf("exit status %d, want 121", status)
-		}
+		s.run.exits(t, 121)
 	})
 }
 
@@ -162,9 +148,7 @@ func TestRun_Killed(t *testing.T) {
 		t.Run(writer, func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, writer)
-			if err := s.run.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.run.Process.Kill())
 			lines := s.wantDeadBeforeTheNext(t)
 			if writer == "polite" && told(lines) == 0 {
 				t.Error("not told to end")
@@ -185,19 +169,13 @@ func TestRun_Stopped(t *testing.T) {
 		t.Run(writer, func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, writer)
-			if err := s.run.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.run.Process.Signal(syscall.SIGSTOP))
 			lines := s.wantDeadBeforeTheNext(t)
 			if writer == "polite" && told(lines) != 1 {
 				t.Errorf("told %d times to end, want once", told(lines))
 			}
-			if err := s.run.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
-			if status := s.run.wait(t); status != 121 {
-				t.Errorf("exit status %d, want 121", status)
-			}
+			must(t, s.run.Process.Signal(syscall.SIGCONT))
+			s.run.exits(t, 121)
 		})
 	}
 }
@@ -208,9 +186,7 @@ func TestRun_TakenAway(t *testing.T) {
 	says := map[string]string{"deleted": "it was deleted", "stolen": "another owner has taken the lock"}
 	for name, take := range map[string]func(*testing.T, *redis.Client){
 		"deleted": func(t *testing.T, rdb *redis.Client) {
-			if err := rdb.Del(t.Context(), "job").Err(); err != nil {
-				t.Error(err)
-			}
+			must(t, rdb.Del(t.Context(), "job").Err())
 		},
 		"stolen": func(t *testing.T, rdb *redis.Client) {
 			if _, err := rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
@@ -226,9 +202,7 @@ func TestRun_TakenAway(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, "polite")
 			take(t, s.srv.Admin())
-			if status := s.run.wait(t); status != 121 {
-				t.Errorf("exit status %d, want 121", status)
-			}
+			s.run.exits(t, 121)
 			if text := awaitFile(t, s.file); !strings.HasSuffix(text, "told\n") {
 				t.Error("not told to end")
 			}
@@ -242,9 +216,7 @@ func TestRun_TakenAway(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, writer)
 			s.srv.Admin().Del(t.Context(), "job")
-			if status := s.run.wait(t); status != 121 {
-				t.Errorf("exit status %d, want 121", status)
-			}
+			s.run.exits(t, 121)
 			s.wantDeadBeforeTheNext(t)
 		})
 	}
@@ -254,12 +226,8 @@ func TestRun_TakenAway(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "go")
 		i := start(t, urlOf(srv), "run", "job", "--", "sh", "-c", `until test -e "$1"; do sleep 0.01; done`, "sh", file)
 		redistest.Eventually(t, patience, "the lock is held", func() bool { return srv.Admin().Del(t.Context(), "job").Val() == 1 })
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 121 {
-			t.Errorf("exit status %d, want 121", status)
-		}
+		must(t, os.WriteFile(file, nil, 0o600))
+		i.exits(t, 121)
 	})
 	t.Run("and people are only told", func(t *testing.T) {
 		t.Parallel()
@@ -270,13 +238,9 @@ func TestRun_TakenAway(t *testing.T) {
 			`trap 'echo told' TERM; echo >"$1"; until test -e "$2"; do sleep 0.01; done; echo done`, "sh", ready, end)
 		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
 		stderr, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		i.Cmd.Stderr = w
-		if err := i.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, i.Start())
 		_ = w.Close()
 		awaitFile(t, ready)
 		srv.Admin().Del(t.Context(), "job")
@@ -284,11 +248,7 @@ func TestRun_TakenAway(t *testing.T) {
 		if err != nil || !strings.HasSuffix(line, "the lock is gone: it was deleted, or the server has lost it; the command runs on without the lock\n") {
 			t.Errorf("stderr: %q, %v", line, err)
 		}
-		if err := os.WriteFile(end, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if status := i.wait(t); status != 121 || i.stdout.String() != "done\n" {
-			t.Errorf("exit status %d, want 121", status)
-		}
+		must(t, os.WriteFile(end, nil, 0o600))
+		i.prints(t, 121, "done\n")
 	})
 }

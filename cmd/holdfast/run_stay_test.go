@@ -25,13 +25,9 @@ func TestRun_HoldAtLeast(t *testing.T) {
 		t.Errorf("the keys are %q, and the TTL is %v", keys, ttl)
 	}
 	second := start(t, urlOf(srv), "run", "job", "-n", "-E", "75", "--", "true")
-	if status := second.wait(t); status != 75 || !strings.Contains(second.stderr.String(), "job is held by ") {
-		t.Errorf("exit status %d: %s", status, &second.stderr)
-	}
+	second.exits(t, 75, "job is held by ")
 	bad := start(t, urlOf(srv), "run", "job", "--hold-at-least=1h", "--max-hold=1m", "--", "true")
-	if status := bad.wait(t); status != runFailed || !strings.Contains(bad.stderr.String(), "WithHoldAtLeast") {
-		t.Errorf("longer than the maximum: exit status %d: %s", status, &bad.stderr)
-	}
+	bad.exits(t, runFailed, "WithHoldAtLeast")
 }
 
 // The process that runs a command says what it is.

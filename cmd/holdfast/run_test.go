@@ -23,9 +23,7 @@ func start(t *testing.T, url string, args ...string) *invocation {
 	t.Helper()
 	i := newInvocation(t, args...)
 	i.Env = append(i.Env, "HOLDFAST_REDIS="+url)
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Start())
 	t.Cleanup(func() {
 		_ = i.Process.Signal(syscall.SIGCONT)
 		_ = i.Process.Kill()
@@ -37,9 +35,7 @@ func start(t *testing.T, url string, args ...string) *invocation {
 func other(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
 	m, err := holdfast.New(srv.Client(t), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
 }
@@ -48,9 +44,7 @@ func other(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfa
 func hold(t *testing.T, srv *redistest.Server, name string) *holdfast.Lease {
 	t.Helper()
 	lease, err := other(t, srv).Mutex(name).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = lease.Unlock(context.Background()) })
 	return lease
 }
@@ -77,16 +71,12 @@ func TestRun_Status(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	hold(t, srv, "busy")
-	if err := srv.Admin().Set(t.Context(), "a string", "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Admin().Set(t.Context(), "a string", "x", 0).Err())
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage")
 	bare := filepath.Join(dir, "bare")
 	for file, text := range map[string]string{garbage: "no\x00program\n", bare: "exit $1\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o700))
 	}
 	for _, tt := range []struct {
 		name   string
@@ -124,9 +114,7 @@ func TestRun_Status(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			i := start(t, urlOf(srv), append([]string{"run"}, tt.args...)...)
-			if status := i.wait(t); status != tt.status {
-				t.Errorf("exit status %d, want %d", status, tt.status)
-			}
+			i.exits(t, tt.status)
 			if i.stdout.Len() > 0 {
 				t.Errorf("stdout: %q", &i.stdout)
 			}
@@ -147,12 +135,8 @@ func TestRun_BadServers(t *testing.T) {
 	master := redistest.Start(t, redistest.WithoutPassword())
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica := redistest.Start(t, redistest.WithoutPassword())
-	if err := replica.Admin().Do(t.Context(), "replicaof", host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Admin().Do(t.Context(), "acl", "setuser", "guest", "on", ">secret", "~*", "&*", "+ping", "+hello", "+client").Err(); err != nil {
-		t.Fatal(err)
-	}
+	do(t, replica, "replicaof", host, port)
+	do(t, srv, "acl", "setuser", "guest", "on", ">secret", "~*", "&*", "+ping", "+hello", "+client")
 	dead := redistest.Start(t)
 	dead.Kill()
 	for _, tt := range []struct {
@@ -172,9 +156,7 @@ func TestRun_BadServers(t *testing.T) {
 			t.Parallel()
 			ran := filepath.Join(t.TempDir(), "ran")
 			i := start(t, tt.url, "run", "job", "-n", "--timeout=2s", "--", "touch", ran)
-			if status := i.wait(t); status != 125 {
-				t.Errorf("exit status %d, want 125", status)
-			}
+			i.exits(t, 125)
 			if got := i.stderr.String(); !regexp.MustCompile(tt.stderr).MatchString(got) {
 				t.Errorf("stderr is %q, want %q", got, tt.stderr)
 			} else if strings.Contains(got, "secret") || strings.Contains(got, "ss%zz") || strings.Contains(got, srv.Password()) {
@@ -194,12 +176,8 @@ func TestRun_StreamsAndEnvironment(t *testing.T) {
 	i := newInvocation(t, "run", "job", "--fencing", "-v", "--", "sh", "-c", `cat; env; echo mistake >&2; read line; echo "end: $?"`)
 	i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv), tokenEnv+"=77", lockEnv+"=outer")
 	i.Stdin = strings.NewReader("input\n")
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if status := i.wait(t); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
+	must(t, i.Start())
+	i.exits(t, 0)
 	stdout := i.stdout.String()
 	for _, want := range []string{"input\n", "\nHOLDFAST_LOCK=job\n", "\nHOLDFAST_TOKEN=1\n", "end: 1\n"} {
 		if !strings.Contains(stdout, want) {
@@ -236,17 +214,13 @@ func TestRun_AfterAHandOver(t *testing.T) {
 		keys, _, ok := redistest.ScriptCall(cmd)
 		return ok && len(keys) == 1 && keys[0] == "job"
 	})
-	if err := lease.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lease.Unlock(t.Context()))
 	gate.Wait(t)
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("the command was started before the first renewal")
 	}
 	gate.Release()
-	if status := i.wait(t); status != 0 {
-		t.Errorf("exit status %d: %s", status, &i.stderr)
-	}
+	i.exits(t, 0)
 }
 
 func TestRun_MajorityOfServers(t *testing.T) {
@@ -263,9 +237,7 @@ func TestRun_MajorityOfServers(t *testing.T) {
 	}
 	servers[2].Kill()
 	i := start(t, "", args...)
-	if status := i.wait(t); status != 125 || !strings.Contains(i.stderr.String(), "connection refused") {
-		t.Errorf("with one of three servers: exit status %d", status)
-	}
+	i.exits(t, 125, "connection refused")
 }
 
 // Kinds of locks are those of the library.
@@ -274,9 +246,7 @@ func TestRun_Kinds(t *testing.T) {
 	srv := redistest.Start(t)
 	m := other(t, srv)
 	reader, err := m.RWMutex("rw").RLock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reader.Unlock(context.Background())
 	for kind, want := range map[string]int{"-s": 0, "--kind=read": 0, "--kind=write": 124} {
 		if status := start(t, urlOf(srv), "run", "rw", "-n", kind, "--", "true").wait(t); status != want {
@@ -285,8 +255,6 @@ func TestRun_Kinds(t *testing.T) {
 	}
 	i := start(t, urlOf(srv), "run", "rest", "--prefix=app:", "--kind=fair", "--", "sleep", "1000")
 	redistest.Eventually(t, patience, "app:rest is held", func() bool { return srv.Admin().Exists(t.Context(), "app:rest").Val() == 1 })
-	if err := i.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Process.Signal(syscall.SIGTERM))
 	i.wait(t)
 }

@@ -25,13 +25,9 @@ func TestSeveral(t *testing.T) {
 	}
 	urls := strings.Join([]string{urlOf(servers[0]), urlOf(servers[1]), urlOf(servers[2])}, " ")
 	lock, err := holdfast.NewRedlock(members...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lease, err := lock.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	redistest.Eventually(t, patience, "all members are held", func() bool {
 		n := int64(0)
 		for _, srv := range servers {
@@ -59,9 +55,7 @@ func TestSeveral(t *testing.T) {
 	expect(0, "  3/3      ok\n", "", "top", "--once", "--every=100ms")
 	expect(0, "a Redlock of 3 servers", "", "bench", "--for=200ms", "--procs=1")
 	busy := start(t, urls, "run", "job", "-n", "--", "true")
-	if status := busy.wait(t); status != runBusy || !strings.Contains(busy.stderr.String(), "job is held by "+servers[0].Addr()+": hf-") {
-		t.Errorf("run: exit status %d: %s", status, &busy.stderr)
-	}
+	busy.exits(t, runBusy, "job is held by "+servers[0].Addr()+": hf-")
 
 	for _, srv := range servers[:2] {
 		srv.Admin().HSet(t.Context(), "part", aliceID, 1)

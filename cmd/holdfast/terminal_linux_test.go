@@ -29,9 +29,7 @@ type console struct {
 func openConsole(t *testing.T, env []string, program string, args ...string) *console {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	master := os.NewFile(uintptr(fd), "/dev/ptmx") // its Close ends a Read, since it does not block
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
@@ -40,21 +38,15 @@ func openConsole(t *testing.T, env []string, program string, args ...string) *co
 	if err == nil {
 		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 120})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer slave.Close()
 	c := &console{Cmd: exec.Command(program, args...), master: master, read: make(chan struct{})}
 	c.Env = append(newInvocation(t).Env, env...)
 	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start())
 	go func() { // ends when no process has the terminal any more
 		defer close(c.read)
 		buf := make([]byte, 4096)
@@ -104,13 +96,9 @@ func (c *console) await(t *testing.T, text string, n int) {
 func openShell(t *testing.T, srv *redistest.Server) *console {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(exe, filepath.Join(dir, "holdfast")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(exe, filepath.Join(dir, "holdfast")))
 	c := openConsole(t, []string{"HOLDFAST_REDIS=" + urlOf(srv), "PATH=" + dir + ":" + os.Getenv("PATH"), "PS1=ready> ", "HISTFILE="},
 		"bash", "--norc", "--noprofile", "--noediting", "-i")
 	c.await(t, "ready> ", 1)

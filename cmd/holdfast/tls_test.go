@@ -39,9 +39,7 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) issue(t *testing.T, name string, end time.Time) (file string, key *ecdsa.PrivateKey, cert *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cert = &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: end,
@@ -52,23 +50,15 @@ func (a *authority) issue(t *testing.T, name string, end time.Time) (file string
 		signer, by = a.cert, a.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, cert, signer, key.Public(), by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file = filepath.Join(a.dir, name)
 	for suffix, block := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "EC PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(file+suffix, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file+suffix, pem.EncodeToMemory(block), 0o600))
 	}
 	cert, err = x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return file + ".crt", key, cert
 }
 
@@ -79,9 +69,7 @@ func (a *authority) files(name string) []string {
 
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -126,9 +114,7 @@ func TestTLS_OfAServer(t *testing.T) {
 			t.Parallel()
 			i := newInvocation(t, append([]string{"ls"}, c.flags...)...)
 			i.Env = append(i.Env, append(c.env, "HOLDFAST_REDIS="+c.url)...)
-			if err := i.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, i.Start())
 			status := i.wait(t)
 			if stderr := i.stderr.String(); status != c.status || !strings.Contains(stderr, c.says) || strings.Contains(stderr, srv.Password()) {
 				t.Errorf("exit status %d, %q, want %d, %q", status, stderr, c.status, c.says)
@@ -143,9 +129,7 @@ func listensTLS(t *testing.T, a *authority, name string, end time.Time, got chan
 	t.Helper()
 	file, _, _ := a.issue(t, name, end)
 	pair, err := tls.LoadX509KeyPair(file, strings.TrimSuffix(file, ".crt")+".key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool}
@@ -153,9 +137,7 @@ func listensTLS(t *testing.T, a *authority, name string, end time.Time, got chan
 		config.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -184,9 +166,7 @@ func TestTLS_CertificateOfEachKindOfURL(t *testing.T) {
 	for _, u := range []string{"rediss://%s", "rediss+cluster://%s,%[1]s", "rediss+sentinel://%s,%[1]s/m"} {
 		got := make(chan struct{}, 1)
 		client, err := openClient(fmt.Sprintf(u, listensTLS(t, a, "server", time.Now().Add(time.Hour), got)), patience, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		go client.Ping(t.Context())
 		select {
 		case <-got:

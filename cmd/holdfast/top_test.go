@@ -86,24 +86,18 @@ func TestTop_HandoffsWithTokens(t *testing.T) {
 	s, begin := newSightings(), time.Now()
 	see := func(at time.Duration) string {
 		info, err := a.Inspect(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s.add([]look{newLook(info, time.Minute)}, begin.Add(at))[0].handoffsText()
 	}
 	held, err := a.Mutex("job", holdfast.WithFencing()).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	see(0)
 	for _, m := range []*holdfast.Manager{b, a, b} {
 		next := m.Mutex("job", holdfast.WithFencing()).LockAsync(t.Context())
 		redistest.Eventually(t, patience, "it waits", func() bool {
 			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{job}").Val() == 1
 		})
-		if err := held.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, held.Unlock(t.Context()))
 		r := <-next
 		if r.Err != nil {
 			t.Fatal(r.Err)

@@ -23,19 +23,13 @@ func TestUnlock_OwnersOfARedlock(t *testing.T) {
 		urls, managers, members = append(urls, urlOf(srv)), append(managers, m), append(members, m.Mutex("job"))
 	}
 	lock, err := holdfast.NewRedlock(members...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lease, err := lock.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids := func() (ids []string) {
 		for _, m := range managers {
 			info, err := m.Inspect(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, h := range info.Holders {
 				ids = append(ids, h.Owner)
 			}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -15,9 +14,7 @@ func TestUnlock_OfAnOwner(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	for _, field := range []string{aliceID, aliceID + ":write"} {
-		if err := srv.Admin().HSet(t.Context(), "job", field, 1).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, srv.Admin().HSet(t.Context(), "job", field, 1).Err())
 		if field != aliceID {
 			srv.Admin().HSet(t.Context(), "job", "mode", "write")
 		}
@@ -37,12 +34,8 @@ func TestWait_EndsWithTheRelease(t *testing.T) {
 	srv.ResetStats()
 	i := start(t, urlOf(srv), "wait", "job")
 	redistest.Eventually(t, patience, "it has looked", func() bool { return srv.CommandCalls("evalsha", "eval") > 0 })
-	if err := lease.Unlock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if status := i.wait(t); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
+	must(t, lease.Unlock(context.Background()))
+	i.exits(t, 0)
 }
 
 // A key of an application is never free for a lock.
@@ -51,7 +44,5 @@ func TestWait_ForAKeyOfAnApplication(t *testing.T) {
 	srv := redistest.Start(t)
 	srv.Admin().Set(t.Context(), "app", 1, 0)
 	i := start(t, urlOf(srv), "wait", "app")
-	if status := i.wait(t); status != runFailed || !strings.Contains(i.stderr.String(), "app: the key holds no lock") {
-		t.Errorf("exit status %d: %s", status, &i.stderr)
-	}
+	i.exits(t, runFailed, "app: the key holds no lock")
 }

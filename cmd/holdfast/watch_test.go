@@ -21,9 +21,7 @@ func TestList_Watch(t *testing.T) {
 	files := make(map[string]*os.File)
 	for _, name := range []string{"stdout", "stderr"} {
 		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close()
 		files[name] = f
 	}
@@ -37,9 +35,7 @@ func TestList_Watch(t *testing.T) {
 	i := newInvocation(t, "ls", "--watch=100ms", "--timeout=1s", "-o", "name")
 	i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
 	i.Cmd.Stdout, i.Cmd.Stderr = files["stdout"], files["stderr"]
-	if err := i.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, i.Start())
 	t.Cleanup(func() { _ = i.Process.Kill() })
 	shows("stdout", "first\nfirst\n")
 	hold(t, srv, "second")
@@ -49,12 +45,8 @@ func TestList_Watch(t *testing.T) {
 	srv.Restart()
 	hold(t, srv, "third")
 	shows("stdout", "third\n")
-	if err := i.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if status := i.wait(t); status != 130 {
-		t.Errorf("exit status %d, want 130", status)
-	}
+	must(t, i.Process.Signal(syscall.SIGINT))
+	i.exits(t, 130)
 }
 
 // Tombstones, subscribers and the node are shown.
@@ -62,12 +54,8 @@ func TestInspect_Place(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	owner := cluster.Owner("job")
-	if err := owner.Admin().HSet(t.Context(), "job", aliceID, 1).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Admin().Do(t.Context(), "zadd", "holdfast_tombstones:{job}", 1, bobID).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, owner.Admin().HSet(t.Context(), "job", aliceID, 1).Err())
+	do(t, owner, "zadd", "holdfast_tombstones:{job}", 1, bobID)
 	sub := owner.Admin().Subscribe(t.Context(), "redisson_lock__channel:{job}")
 	defer sub.Close()
 	if _, err := sub.Receive(t.Context()); err != nil {
@@ -113,13 +101,9 @@ func TestComplete(t *testing.T) {
 	}
 
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(exe, filepath.Join(dir, "holdfast")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(exe, filepath.Join(dir, "holdfast")))
 	// What the bash-completion package defines is replaced: it may not be installed.
 	script := `_get_comp_words_by_ref() { :; }
 source <(holdfast completion bash) || exit
@@ -132,9 +116,7 @@ complete_it holdfast run free -- touch "$1"`
 	bash := "/bin/bash"
 	sh.Path, sh.Args, sh.Dir = bash, []string{"bash", "--norc", "-c", script, "bash", ran}, dir
 	sh.Env = append(sh.Env, "HOLDFAST_REDIS="+urlOf(srv), "PATH="+dir+":"+os.Getenv("PATH"))
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sh.Start())
 	if sh.wait(t); sh.stdout.String() != "[inspect]\n[nightly]\n[--waiting]\n[]\n" {
 		t.Errorf("bash: %q", &sh.stdout)
 	}

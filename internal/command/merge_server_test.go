@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -143,11 +144,12 @@ func TestMerged_PoisonedNames(t *testing.T) {
 	admin.Set(t.Context(), names[17], "text", 0)
 	admin.LPush(t.Context(), "holdfast_tombstones:{"+names[21]+"}", "x")
 	admin.ZAdd(t.Context(), "holdfast_tombstones:{"+names[40]+"}", redis.Z{Score: 1e15, Member: owner(40)})
-	want := map[int]int64{3: protocol.AcquireHeld, 17: protocol.AcquireKind, 21: protocol.AcquireKind, 40: protocol.AcquireBuried}
+	want := map[int]lock.Says{3: lock.Held, 17: lock.OtherKind, 21: lock.OtherKind, 40: lock.Buried}
 	few(t, x, len(names), func() {
 		for i, r := range all(t, x, acquire, names...) {
-			if code, odd := want[i]; odd {
-				if v, ok := protocol.ParseVerdict(r.Value); !ok || v.Code != code {
+			if says, odd := want[i]; odd {
+				var v lock.Reply
+				if !protocol.ParseVerdict(r.Value, &v) || v.Says != says {
 					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
 				}
 				continue

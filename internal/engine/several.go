@@ -179,9 +179,9 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.entries[0].engine.oneSlot.Store(true)
 		s.apart.Store(true)
 	}
-	if refused, ok := protocol.ParseRefusal(r.Value); ok {
-		s.failed.Store(int32(refused.Lock) - 1)
-		s.apart.Store(refused.Waited)
+	if about, waited, ok := protocol.ParseRefusal(r.Value, new(lock.Reply)); ok {
+		s.failed.Store(int32(about) - 1)
+		s.apart.Store(waited)
 	}
 	for _, t := range s.tries {
 		eng := entryOf(t.Of()).engine

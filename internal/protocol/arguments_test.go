@@ -30,10 +30,10 @@ func TestArguments_AreReadAsTheyAreWritten(t *testing.T) {
 			if got := read("grant", "offer_of", "(ARGV[1])", offer); got != parts("") {
 				t.Errorf("%q is read as %s", offer, got)
 			}
-			for _, place := range []protocol.Place{protocol.NoPlace, protocol.NewPlace, protocol.SamePlace} {
+			for place, word := range map[protocol.Place]string{protocol.NoPlace: "none", protocol.NewPlace: "new", protocol.SamePlace: "same", protocol.AskPlace: "ask"} {
 				for _, deaf := range []bool{false, true} {
 					stand := protocol.Stand(place, deaf, 5000)
-					want := []string{"string " + string(place), "number 6000", "string "}
+					want := []string{"string " + word, "number 6000", "string "}
 					if deaf {
 						want[1] = "number 6000.5"
 					}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -28,15 +27,12 @@ func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) 
 		return readAcquire(x, script, r)
 	case *lock.Join:
 		return readVerdict(script, r)
-	case *lock.Release:
+	case *lock.Release, *lock.Downgrade:
 		return p.readRelease(x.Of(), r)
-	case *lock.Downgrade:
-		return readDowngrade(r)
 	case *lock.Keep:
 		return readPlaces(x, r)
-	}
-	if q, ok := x.(*lock.Question); ok {
-		return p.readDemand(q.Of(), r)
+	case *lock.Question:
+		return p.readDemand(x.Of(), r)
 	}
 	return unread(r)
 }
@@ -82,11 +78,10 @@ func readVerdict(script *command.Script, r command.Reply) lock.Reply {
 	if r.Outcome != command.Answered {
 		return hopeless(x, script)
 	}
-	v, ok := ParseVerdict(r.Value)
-	if !ok {
+	if !ParseVerdict(r.Value, &x) {
 		return unexpected(x, r.Value)
 	}
-	return withVerdict(x, v)
+	return x
 }
 
 // ReadTogether is for one of several locks of one script.
@@ -98,11 +93,10 @@ func ReadTogether(t *lock.Try, r command.Reply) lock.Reply {
 	if token, granted := r.Value.(int64); granted {
 		return readGrant(t, token, r)
 	}
-	v, ok := ParseRefusal(r.Value)
-	if !ok {
+	if _, _, ok := ParseRefusal(r.Value, &x); !ok {
 		return unexpected(x, r.Value)
 	}
-	return withVerdict(x, v.Verdict)
+	return x
 }
 
 // hopeless adds the error for a case in which another request is futile.
@@ -114,27 +108,7 @@ func hopeless(x lock.Reply, script *command.Script) lock.Reply {
 	return x
 }
 
-func withVerdict(x lock.Reply, v Verdict) lock.Reply {
-	switch v.Code {
-	case AcquireHeld:
-		x.Says, x.TTL, x.Clock, x.Foreign = lock.Held, validity.Duration(v.TTL), v.Clock, v.Foreign
-		switch v.State {
-		case StateOpen:
-			x.State = lock.LeftOpen
-		case StateCrowded:
-			x.State = lock.CrowdedQueue
-		case StateLingers:
-			x.State = lock.Lingering
-		}
-	case AcquireKind:
-		x.Says, x.Cause = lock.OtherKind, v.Wrong
-	default:
-		x.Says = lock.Buried
-	}
-	return x
-}
-
-// readRelease looks for the waiter that was granted the lock, whatever else has become of the request.
+// readRelease is for releases and downgrades. It looks for the waiter that was granted the lock, whatever else has become of the request.
 func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
 	x := unread(r)
 	next, notice, granted := p.claimOf(r.Value)
@@ -168,23 +142,6 @@ func (p *Process) claimOf(answer any) (*lock.Hold, wire.Notice, bool) {
 		return nil, n, false
 	}
 	return p.Knows.ClaimOf(n), n, true
-}
-
-func readDowngrade(r command.Reply) lock.Reply {
-	x := unread(r)
-	n, ok := r.Value.(int64)
-	switch {
-	case r.Outcome != command.Answered:
-	case !ok:
-		return unexpected(x, r.Value)
-	case n == 0:
-		x.Says = lock.Done
-	case n == ReleaseStolen:
-		x.Says = lock.Stolen
-	default:
-		x.Says = lock.Gone
-	}
-	return x
 }
 
 func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {

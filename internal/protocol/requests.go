@@ -32,24 +32,13 @@ type Terms struct {
 	Acks *command.Acks // that a grant waits for, the same for all locks of a process; nil: none
 
 	// Arguments of scripts, boxed for argument lists; set by Process.Prepare.
-	ms    any    // TTL in milliseconds
-	waits [7]any // how to wait, see Wait
-	offer any    // how to grant the lock to the next waiter if this hold was no such grant, see Offer
+	ms    any                  // TTL in milliseconds
+	waits [AskPlace + 1][2]any // how to wait, and if the process is deaf, see Wait
+	offer any                  // how to grant the lock to the next waiter if this hold was no such grant, see Offer
 }
 
 // TermsOf are those that a lock's are a part of.
 func TermsOf(t *lock.Terms) *Terms { return t.Shell.(*Terms) }
-
-// Indices of Terms.waits. A deaf process hears no inbox.
-const (
-	waitNot = iota
-	waitNew
-	waitDeaf
-	waitAgain
-	waitAgainDeaf
-	waitAsk
-	waitAskDeaf
-)
 
 // Prepare completes terms that have been checked.
 func (p *Process) Prepare(c *Terms) {
@@ -60,16 +49,11 @@ func (p *Process) Prepare(c *Terms) {
 	c.ms = validity.Milliseconds(c.TTL)
 	offer := Offer(validity.Milliseconds(c.Claim), 1, p.Counted)
 	c.offer = offer
-	for i, stand := range [...]string{
-		waitNot:       Stand(NoPlace, false, 0),
-		waitNew:       p.stand(NewPlace, false),
-		waitDeaf:      p.stand(NewPlace, true),
-		waitAgain:     p.stand(SamePlace, false),
-		waitAgainDeaf: p.stand(SamePlace, true),
-		waitAsk:       p.stand(AskPlace, false),
-		waitAskDeaf:   p.stand(AskPlace, true),
-	} {
-		c.waits[i] = Wait(stand, offer, p.Publish.(string))
+	for place := range c.waits {
+		c.waits[place] = [...]any{
+			Wait(p.stand(Place(place), false), offer, p.Publish.(string)),
+			Wait(p.stand(Place(place), true), offer, p.Publish.(string)),
+		}
 	}
 }
 
@@ -152,25 +136,21 @@ func (p *Process) Ask(c *command.Call, x lock.Request) {
 // Acquire is the request of one try, in a room.
 func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []any) {
 	h, terms := t.Hold, TermsOf(t.Hold.Terms)
-	wait := terms.waits[waitNot]
-	if t.Stands {
-		switch {
-		case t.Asks && t.Deaf:
-			wait = terms.waits[waitAskDeaf]
-		case t.Asks:
-			wait = terms.waits[waitAsk]
-		case t.Again && t.Deaf:
-			wait = terms.waits[waitAgainDeaf]
-		case t.Again:
-			wait = terms.waits[waitAgain]
-		case t.Deaf:
-			wait = terms.waits[waitDeaf]
-		default:
-			wait = terms.waits[waitNew]
-		}
+	place, deaf := NoPlace, 0
+	switch {
+	case !t.Stands:
+	case t.Asks:
+		place = AskPlace
+	case t.Again:
+		place = SamePlace
+	default:
+		place = NewPlace
+	}
+	if t.Stands && t.Deaf {
+		deaf = 1
 	}
 	script := kindOf(h).acquire
-	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, wait)
+	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, terms.waits[place][deaf])
 	if h.Terms.Fencing {
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
 	}
@@ -298,14 +278,16 @@ func (p *Process) AcquireTogether(tries []*lock.Try) (*command.Script, []any) {
 // microsecond. lib/place.lua and lib/grant.lua take them apart.
 
 // Place is what a caller wants of the queue if it is not granted the lock.
-type Place string
+type Place uint8
 
 const (
-	NoPlace   Place = "none" // it does not wait
-	NewPlace  Place = "new"  // a place, or the one that it has
-	SamePlace Place = "same" // the place that it had, or if that was taken away, one in front
-	AskPlace  Place = "ask"  // one until the holder has answered
+	NoPlace   Place = iota // it does not wait
+	NewPlace               // a place, or the one that it has
+	SamePlace              // the place that it had, or if that was taken away, one in front
+	AskPlace               // one until the holder has answered
 )
+
+var places = [...]string{NoPlace: "none", NewPlace: "new", SamePlace: "same", AskPlace: "ask"}
 
 // Stand says how a caller waits. A deaf process hears no inbox. The place is kept for patience milliseconds.
 func Stand(place Place, deaf bool, patience int64) string {
@@ -313,7 +295,7 @@ func Stand(place Place, deaf bool, patience int64) string {
 	if deaf {
 		inbox = "deaf"
 	}
-	return string(place) + " " + inbox + " " + number(patience)
+	return places[place] + " " + inbox + " " + number(patience)
 }
 
 // Offer says how to grant a lock to a waiter: for claim milliseconds, as which grant in a row, and whether PUBSUB NUMSUB

@@ -51,8 +51,7 @@ func givesToken(reply any) bool {
 	if n, ok := reply.(int64); ok {
 		return n >= 0
 	}
-	_, verdict := ParseVerdict(reply)
-	return verdict
+	return ParseVerdict(reply, new(lock.Reply))
 }
 
 // givesTokens is the same for several locks.
@@ -60,7 +59,7 @@ func givesTokens(reply any) bool {
 	if n, ok := reply.(int64); ok {
 		return n >= 0
 	}
-	_, refusal := ParseRefusal(reply)
+	_, _, refusal := ParseRefusal(reply, new(lock.Reply))
 	return refusal
 }
 

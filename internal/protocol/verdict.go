@@ -1,6 +1,11 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/validity"
+)
 
 // Codes of the acquire scripts, where the answer is not a token.
 const (
@@ -34,16 +39,6 @@ const (
 	KeepGranted = 2 // it has the lock
 )
 
-// Verdict is the reply of an acquire script that is not a token.
-type Verdict struct {
-	Code    int64
-	State   int64 // of the lock, if another owner is in the way
-	TTL     int64 // of the holder, milliseconds; -1: it has none. Of a free lock, when to ask again
-	Clock   int64 // the server's time, milliseconds
-	Foreign bool  // the holder, or the next one, is Redisson's
-	Wrong   error // which key holds what, if one holds something of another kind
-}
-
 // States of a lock that is not granted.
 const (
 	StateHeld    = 0 // by another owner
@@ -53,56 +48,46 @@ const (
 	StateLingers = 4 // by another owner that may only linger, and no other waits
 )
 
-// ParseVerdict reads what follows a code. What a later version may add behind it is ignored.
-func ParseVerdict(value any) (v Verdict, ok bool) {
-	list, _ := value.([]any)
+// states are those in the words of package lock.
+var states = map[int64]lock.State{StateOpen: lock.LeftOpen, StateCrowded: lock.CrowdedQueue, StateLingers: lock.Lingering}
+
+// ParseVerdict reads the reply of an acquire script that is not a token into x: a code, and what follows it. What a later version may
+// add behind that is ignored.
+func ParseVerdict(reply any, x *lock.Reply) (ok bool) {
+	list, _ := reply.([]any)
 	if len(list) == 0 {
-		return v, false
+		return false
 	}
-	if v.Code, ok = list[0].(int64); !ok {
-		return v, false
-	}
-	switch rest := list[1:]; v.Code {
-	case AcquireHeld:
-		var n [4]int64
+	switch rest := list[1:]; list[0] {
+	case int64(AcquireHeld):
+		var n [4]int64 // state, TTL, clock, whether the holder, or the next one, is Redisson's
 		if !integers(rest, n[:]) {
-			return v, false
+			return false
 		}
-		v.State, v.TTL, v.Clock, v.Foreign = n[0], n[1], n[2], n[3] != 0
-	case AcquireKind:
-		v.Wrong, ok = wrongKey(rest)
-	default:
-		ok = v.Code == AcquireBuried
+		x.Says, x.State, x.TTL, x.Clock, x.Foreign = lock.Held, states[n[0]], validity.Duration(n[1]), n[2], n[3] != 0
+		return true
+	case int64(AcquireKind):
+		return wrongKey(rest, x)
+	case int64(AcquireBuried):
+		x.Says = lock.Buried
+		return true
 	}
-	return v, ok
+	return false
 }
 
-// Refusal is the reply of multi_acquire that is not a grant.
-type Refusal struct {
-	Verdict
-	Lock   int64 // which of the locks it is about, from 1
-	Waited bool  // lock_acquire has more to say: it is free and others wait for it, or its holder may linger
-}
-
-// ParseRefusal reads a reply of multi_acquire that is not a token.
-func ParseRefusal(value any) (r Refusal, ok bool) {
-	list, _ := value.([]any)
-	var n [2]int64
-	if !integers(list, n[:]) {
-		return r, false
+// ParseRefusal reads the reply of multi_acquire that is not a token into x. about is which of the locks it is about, from 1. waited is
+// that lock_acquire has more to say: the lock is free and others wait for it, or its holder may linger.
+func ParseRefusal(reply any, x *lock.Reply) (about int64, waited, ok bool) {
+	list, _ := reply.([]any)
+	var n [3]int64 // code, lock, waited
+	switch {
+	case integers(list, n[:]) && n[0] == AcquireHeld:
+		x.Says = lock.Held
+		return n[1], n[2] != 0, true
+	case integers(list, n[:2]) && n[0] == AcquireKind:
+		return n[1], false, wrongKey(list[2:], x)
 	}
-	r.Code, r.Lock = n[0], n[1]
-	switch rest := list[2:]; r.Code {
-	case AcquireHeld:
-		var waited [1]int64
-		ok = integers(rest, waited[:])
-		r.Waited = waited[0] != 0
-	case AcquireKind:
-		r.Wrong, ok = wrongKey(rest)
-	default:
-		ok = false
-	}
-	return r, ok
+	return 0, false, false
 }
 
 // integers reads the first of a list.
@@ -119,11 +104,12 @@ func integers(list []any, n []int64) (ok bool) {
 }
 
 // wrongKey reads a key, and what it holds.
-func wrongKey(list []any) (error, bool) {
+func wrongKey(list []any, x *lock.Reply) bool {
 	if len(list) < 2 {
-		return nil, false
+		return false
 	}
 	key, ok1 := list[0].(string)
 	holds, ok2 := list[1].(string)
-	return fmt.Errorf("the key %s holds %s", key, holds), ok1 && ok2
+	x.Says, x.Cause = lock.OtherKind, fmt.Errorf("the key %s holds %s", key, holds)
+	return ok1 && ok2
 }

@@ -1,8 +1,11 @@
 package protocol_test
 
 import (
+	"reflect"
 	"testing"
+	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
@@ -14,14 +17,14 @@ func TestParseVerdict(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		reply any
-		want  protocol.Verdict
+		want  lock.Reply
 		wrong string
 		ok    bool
 	}{
-		{name: "held", reply: held(), want: protocol.Verdict{State: protocol.StateOpen, TTL: 50, Clock: 7, Foreign: true}, ok: true},
-		{name: "held, and more", reply: held("later"), want: protocol.Verdict{State: protocol.StateOpen, TTL: 50, Clock: 7, Foreign: true}, ok: true},
-		{name: "another kind", reply: []any{int64(protocol.AcquireKind), "stock", "a list"}, want: protocol.Verdict{Code: protocol.AcquireKind}, wrong: "the key stock holds a list", ok: true},
-		{name: "buried", reply: []any{int64(protocol.AcquireBuried)}, want: protocol.Verdict{Code: protocol.AcquireBuried}, ok: true},
+		{name: "held", reply: held(), want: lock.Reply{Says: lock.Held, State: lock.LeftOpen, TTL: 50 * time.Millisecond, Clock: 7, Foreign: true}, ok: true},
+		{name: "held, and more", reply: held("later"), want: lock.Reply{Says: lock.Held, State: lock.LeftOpen, TTL: 50 * time.Millisecond, Clock: 7, Foreign: true}, ok: true},
+		{name: "another kind", reply: []any{int64(protocol.AcquireKind), "stock", "a list"}, want: lock.Reply{Says: lock.OtherKind}, wrong: "the key stock holds a list", ok: true},
+		{name: "buried", reply: []any{int64(protocol.AcquireBuried)}, want: lock.Reply{Says: lock.Buried}, ok: true},
 		{name: "held, cut short", reply: held()[:4]},
 		{name: "held, with a text", reply: []any{int64(protocol.AcquireHeld), "1", int64(0), int64(0), int64(0)}},
 		{name: "another kind, cut short", reply: []any{int64(protocol.AcquireKind), "stock"}},
@@ -30,15 +33,16 @@ func TestParseVerdict(t *testing.T) {
 		{name: "a token", reply: int64(3)},
 		{name: "nil", reply: nil},
 	} {
-		got, ok := protocol.ParseVerdict(tc.reply)
+		var got lock.Reply
+		ok := protocol.ParseVerdict(tc.reply, &got)
 		if ok != tc.ok {
 			t.Errorf("%s: %v, want %v", tc.name, ok, tc.ok)
 			continue
 		}
-		if wrong := got.Wrong; ok && (wrong != nil) != (tc.wrong != "") || ok && wrong != nil && wrong.Error() != tc.wrong {
+		if wrong := got.Cause; ok && (wrong != nil) != (tc.wrong != "") || ok && wrong != nil && wrong.Error() != tc.wrong {
 			t.Errorf("%s: wrong key %v, want %q", tc.name, wrong, tc.wrong)
 		}
-		if got.Wrong = nil; ok && got != tc.want {
+		if got.Cause = nil; ok && !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 	}
@@ -47,20 +51,25 @@ func TestParseVerdict(t *testing.T) {
 // Replies of multi_acquire that are no grant.
 func TestParseRefusal(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		reply any
-		want  protocol.Refusal
-		ok    bool
+		name   string
+		reply  any
+		about  int64
+		waited bool
+		says   lock.Says
+		ok     bool
 	}{
-		{"held", []any{int64(protocol.AcquireHeld), int64(2), int64(0)}, protocol.Refusal{Lock: 2}, true},
-		{"waited for", []any{int64(protocol.AcquireHeld), int64(2), int64(1)}, protocol.Refusal{Lock: 2, Waited: true}, true},
-		{"another code", []any{int64(protocol.AcquireBuried), int64(1)}, protocol.Refusal{}, false},
-		{"cut short", []any{int64(protocol.AcquireHeld), int64(2)}, protocol.Refusal{}, false},
-		{"no lock", []any{int64(protocol.AcquireHeld)}, protocol.Refusal{}, false},
-		{"a grant", int64(0), protocol.Refusal{}, false},
+		{"held", []any{int64(protocol.AcquireHeld), int64(2), int64(0)}, 2, false, lock.Held, true},
+		{"waited for", []any{int64(protocol.AcquireHeld), int64(2), int64(1)}, 2, true, lock.Held, true},
+		{"another kind", []any{int64(protocol.AcquireKind), int64(2), "stock", "a list"}, 2, false, lock.OtherKind, true},
+		{name: "another code", reply: []any{int64(protocol.AcquireBuried), int64(1)}},
+		{name: "cut short", reply: []any{int64(protocol.AcquireHeld), int64(2)}},
+		{name: "no lock", reply: []any{int64(protocol.AcquireHeld)}},
+		{name: "a grant", reply: int64(0)},
 	} {
-		if got, ok := protocol.ParseRefusal(tc.reply); ok != tc.ok || ok && got != tc.want {
-			t.Errorf("%s: %+v %v, want %+v %v", tc.name, got, ok, tc.want, tc.ok)
+		var x lock.Reply
+		about, waited, ok := protocol.ParseRefusal(tc.reply, &x)
+		if ok != tc.ok || ok && (about != tc.about || waited != tc.waited || x.Says != tc.says) {
+			t.Errorf("%s: %d %v %v %v", tc.name, about, waited, x.Says, ok)
 		}
 	}
 }

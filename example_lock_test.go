@@ -43,38 +43,6 @@ func ExampleFairMutex() {
 	// Output: [0 1 2]
 }
 
-// TryLock returns at once if another owner holds the lock or waits for it.
-func ExampleFairMutex_TryLock() {
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager()
-	ctx := context.Background()
-
-	lease, err := locks.FairMutex("counter:2").TryLock(ctx)
-	fmt.Println(err)
-	_, err = locks.FairMutex("counter:2").TryLock(ctx) // another owner
-	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))
-	lease.Unlock(ctx)
-	// Output:
-	// <nil>
-	// true
-}
-
-func ExampleFairMutex_LockAsync() {
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager()
-	ctx := context.Background()
-
-	first := <-locks.FairMutex("counter:3").LockAsync(ctx)
-	second := locks.FairMutex("counter:3").LockAsync(ctx) // no goroutine waits for it
-	fmt.Println(first.Lease.Unlock(ctx))
-	fmt.Println((<-second).Lease.Unlock(ctx))
-	// Output:
-	// <nil>
-	// <nil>
-}
-
 // Do unlocks, even after a panic, and returns ErrLeaseLost if the lock was lost while the
 // function ran.
 func ExampleDo() {
@@ -89,22 +57,6 @@ func ExampleDo() {
 	})
 	fmt.Println(errors.Is(err, holdfast.ErrLeaseLost))
 	// Output: true
-}
-
-// A lock whose holder is known to be gone can be freed before its lease ends.
-func ExampleManager_ForceUnlock() {
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager()
-	ctx := context.Background()
-	if _, err := locks.Mutex("stuck").Lock(ctx); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(locks.ForceUnlock(ctx, "stuck"))
-	fmt.Println(locks.ForceUnlock(ctx, "stuck")) // there is nothing to free
-	// Output:
-	// true <nil>
-	// false <nil>
 }
 
 // Stats shows what the manager does, here that re-entry costs no command.
@@ -260,24 +212,6 @@ func ExampleManager_Locks() {
 	// Output: stock:42 mutex held by checkout while 1 waits: refund
 }
 
-// A label says in lists of locks what a caller does.
-func ExampleWithLabel() {
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager()
-
-	ctx := holdfast.WithLabel(context.Background(), "checkout")
-	lease, err := locks.Mutex("stock:42").Lock(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lease.Unlock(ctx)
-	for l := range locks.Locks() {
-		fmt.Println(l.Name, "is held by", l.Label)
-	}
-	// Output: stock:42 is held by checkout
-}
-
 // The names for which the callers of a program wait most often.
 func ExampleManager_Contended() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
@@ -302,26 +236,6 @@ func ExampleManager_Contended() {
 		fmt.Println(c.Name, c.Waits > 0)
 	}
 	// Output: stock:42 true
-}
-
-// UnlockInto keeps the error of Unlock in a defer statement.
-func ExampleLease_UnlockInto() {
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager()
-
-	update := func(ctx context.Context) (err error) {
-		lease, err := locks.Mutex("user:8").Lock(ctx)
-		if err != nil {
-			return err
-		}
-		defer lease.UnlockInto(ctx, &err)
-		server.Lose("user:8") // another process deletes it
-		<-lease.Done()
-		return nil
-	}
-	fmt.Println(errors.Is(update(context.Background()), holdfast.ErrLeaseLost))
-	// Output: true
 }
 
 // Token is for logs: it is 0 where FencingToken returns an error.

@@ -39,25 +39,6 @@ func ExampleNew() {
 	// Output: true true WithLease
 }
 
-// The lease is how long the lock outlives a process that died; a living one renews it.
-func ExampleWithLease() {
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager()
-	ctx := context.Background()
-	lease, err := locks.Mutex("short", holdfast.WithLease(3*time.Second)).Lock(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	first := lease.Deadline()
-	for time.Now().Before(first) {
-		time.Sleep(time.Millisecond) // work
-	}
-	fmt.Println(lease.Valid())
-	lease.Unlock(ctx)
-	// Output: true
-}
-
 // A fixed lease ends by itself.
 func ExampleWithFixedLease() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
@@ -217,22 +198,6 @@ func ExampleWithTracerProvider() {
 	// Output:
 	// lock.acquire
 	// lock.release
-}
-
-func ExampleWithMeterProvider() {
-	reader := sdkmetric.NewManualReader()
-	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
-	defer server.Close()
-	locks := server.NewManager(holdfast.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-	ctx := context.Background()
-	lease, err := locks.Mutex("metered").Lock(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	lease.Unlock(ctx)
-	var got metricdata.ResourceMetrics
-	fmt.Println(reader.Collect(ctx, &got), len(got.ScopeMetrics))
-	// Output: <nil> 1
 }
 
 // The rest is seldom changed.

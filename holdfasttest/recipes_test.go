@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
-// The recipes of docs/TESTING.md, for the code under test of the Examples. TestDocs_SnippetsAreCode compares.
+// The recipes of docs/TESTING.md, and the code under test: TestDocs_SnippetsAreCode compares.
 
 func TestPayments_LockedOrder(t *testing.T) {
 	server := holdfasttest.NewServer(t)
@@ -33,6 +33,19 @@ func TestPayments_LockedOrder(t *testing.T) {
 	if held := server.Held(); len(held) > 0 {
 		t.Errorf("not given back: %q", held)
 	}
+}
+
+// runNightly runs job, unless another process is running it. It reports whether it did.
+func runNightly(ctx context.Context, locks *holdfast.Manager, job func(context.Context) error) (ran bool, err error) {
+	lease, err := locks.Mutex("job:nightly").TryLock(ctx)
+	if errors.Is(err, holdfast.ErrNotAcquired) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer lease.UnlockInto(ctx, &err)
+	return true, job(lease.Context(ctx))
 }
 
 func TestNightly_IsSkippedWhileAnotherRuns(t *testing.T) {
@@ -55,6 +68,21 @@ func TestNightly_RunsAfterACrash(t *testing.T) {
 		if !ran || err != nil {
 			t.Errorf("after a crash: ran %v, %v", ran, err)
 		}
+	})
+}
+
+// reindex writes page after page, and stops when it has lost its lock.
+func reindex(ctx context.Context, locks *holdfast.Manager, pages int, write func(ctx context.Context, page int) error) error {
+	return holdfast.Do(ctx, locks.Mutex("index"), func(ctx context.Context, _ *holdfast.Lease) error {
+		for page := range pages {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if err := write(ctx, page); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -29,11 +29,11 @@ func TestCrew_HidesThePassword(t *testing.T) {
 				text, _ := os.ReadFile(thread)
 				for _, pid := range strings.Fields(string(text)) {
 					line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-					if strings.Contains(string(line), srv.Password()) {
-						t.Fatalf("the password is among the arguments: %q", line)
+					if !strings.Contains(string(line), buyersName) && !strings.Contains(string(line), benchWorkerName) {
+						continue // a fork has the arguments of its parent until it is the other program
 					}
-					if strings.Contains(string(line), buyersName) || strings.Contains(string(line), benchWorkerName) {
-						found++
+					if found++; strings.Contains(string(line), srv.Password()) {
+						t.Fatalf("the password is among the arguments: %q", line)
 					}
 				}
 			}

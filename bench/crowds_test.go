@@ -15,9 +15,7 @@ func TestFleetCounts(t *testing.T) {
 			l := contender.Pick(name)[0]
 			runnable(t, l)
 			m, err := measureCrowds(t.Context(), trial{testServer, l, row{n: 2, procs: 2, hold: time.Millisecond}, time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// A millisecond under the lock bounds the rate; two processes share it. How slow a
 			// machine is, is unknown.
 			if rate := m[unitRate]; rate <= 0 || rate > 1000 {
@@ -39,9 +37,7 @@ func TestCommandsOfAPairOfRedisson(t *testing.T) {
 	runnable(t, l)
 	tr := trial{testServer, l, row{n: 1}, time.Second}
 	m, err := tr.crowds(context.Background(), tr.jobs(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := m[unitCommands]; got < 2.7 || got > 3.3 { // with what else a connection says now and then
 		t.Errorf("%v commands for a pair", got)
 	}

@@ -45,9 +45,7 @@ func TestPagesHaveFiguresAndCharts(t *testing.T) {
 		}, []string{"stale", "day-distinct.svg", "loses"}},
 	} {
 		got, err := page.refresh(before, r, "bench/results/day.md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, want := range append(page.wants, "before\n", "\nafter\n") {
 			if !bytes.Contains(got, []byte(want)) {
 				t.Errorf("%s: no %q in:\n%s", name, want, got)
@@ -68,9 +66,7 @@ func TestPagesHaveFiguresAndCharts(t *testing.T) {
 func TestREADMEIsOfToday(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(text)
 	}
 	readme, program := read("README.md"), read("cmd/report/main.go")

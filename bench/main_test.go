@@ -106,3 +106,10 @@ func benchmark(b *testing.B, s scenario) {
 		}
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

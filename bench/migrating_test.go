@@ -35,9 +35,7 @@ func otherLocks(t *testing.T, client *redis.Client) []otherLock {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{testServer.Address()}}, KeyMajority: 1, NoLoopTracking: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(locker.Close)
 	return []otherLock{
 		{
@@ -136,9 +134,7 @@ func TestMigrating_EveryOptionIsNamed(t *testing.T) {
 		"github.com/redis/rueidis/rueidislock": `(?ms)^type LockerOption struct \{(.*?)^\}`,
 	} {
 		out, err := exec.Command("go", "list", "-f", "{{range .GoFiles}}{{$.Dir}}/{{.}}\n{{end}}", pkg).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range strings.Fields(string(out)) {
 			for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(file(t, name)), -1) {
 				if !strings.Contains(m[1], "\n") {
@@ -168,9 +164,7 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: testServer.Address()})
 	defer client.Close()
 	locks, err := holdfast.New(client, holdfast.WithLease(holdfast.DefaultLease))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close(ctx)
 	ours := locks.Mutex("account:7")
 
@@ -178,9 +172,7 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 		t.Run(other.name, func(t *testing.T) {
 			// They hold it: we refuse with an error of its own, and leave it as it is.
 			unlock, err := other.lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			lease, err := ours.TryLock(ctx)
 			if other.unheard {
 				if err != nil {
@@ -194,9 +186,7 @@ func TestMigrating_SameNameAsAnotherLock(t *testing.T) {
 
 			// We hold it: they do not get it, if they see it.
 			lease, err = ours.Lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			again, err := other.lock(ctx)
 			if got := err == nil; got != other.unheard {
 				t.Errorf("while Holdfast holds it: %v", err)

@@ -49,8 +49,6 @@ func TestResults_AreWhatIsShown(t *testing.T) {
 func file(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }

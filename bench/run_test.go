@@ -19,9 +19,7 @@ func TestReportHasAllThatWasAskedFor(t *testing.T) {
 		Only:     uncontended.name,
 		Progress: func(int, int, string) { steps++ },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(r.Results) != len(uncontended.libraries) {
 		t.Fatalf("%d results for %d libraries", len(r.Results), len(uncontended.libraries))
 	}
@@ -41,9 +39,7 @@ func TestReportHasAllThatWasAskedFor(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	if err := Layout().Markdown(&text, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Layout().Markdown(&text, r))
 	for _, l := range uncontended.libraries {
 		if !strings.Contains(text.String(), "| "+l.Name+" |") {
 			t.Errorf("no line for %s in:\n%s", l.Name, text.String())
@@ -60,9 +56,7 @@ func TestReportKeepsWhatFailed(t *testing.T) {
 		libraries: contender.Pick(contender.Unlocked, contender.Ours), headline: unitRate, shown: []string{unitRate}, measure: measureCrowds,
 	}}
 	r, err := Run(t.Context(), testServer, load.Pinning{}, Plan{Rounds: 1, Window: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := r.Err(); len(r.Failed) != 1 || err == nil || !strings.Contains(err.Error(), contender.Unlocked) || !strings.Contains(err.Error(), "violations") {
 		t.Errorf("failed: %v", r.Failed)
 	}
@@ -70,9 +64,7 @@ func TestReportKeepsWhatFailed(t *testing.T) {
 		t.Errorf("results: %v", r.Results)
 	}
 	var text strings.Builder
-	if err := Layout().Markdown(&text, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Layout().Markdown(&text, r))
 	if !strings.Contains(text.String(), "**Failed** ") {
 		t.Errorf("the report does not say so:\n%s", text.String())
 	}
@@ -87,9 +79,7 @@ func TestReportTellsWhatItSkipped(t *testing.T) {
 	s.libraries[3].Needs = func() error { return errors.New("no mvn in PATH") }
 	scenarios = []scenario{s}
 	r, err := Run(t.Context(), testServer, load.Pinning{}, Plan{Rounds: 1, Window: 20 * time.Millisecond, Libraries: "redi"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(r.Skipped) != 1 || r.Skipped[0] != "redisson: no mvn in PATH" {
 		t.Errorf("skipped: %q", r.Skipped)
 	}

@@ -179,25 +179,6 @@ func TestDown_CallersAreTold(t *testing.T) {
 	})
 }
 
-// A silent Redis keeps no caller longer than its context.
-func TestHang_ContextsBoundCalls(t *testing.T) {
-	inBothWorlds(t, func(t *testing.T) {
-		s := holdfasttest.NewServer(t)
-		m := s.NewManager()
-		s.Hang()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := m.Mutex("x").Lock(ctx); !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Lock: %v", err)
-		}
-		s.Up()
-		lease := s.Hold(m.Mutex("x"))
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A restart loses locks: others can take them at once, and the holder learns of it at its next renewal.
 func TestRestart_LosesData(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {

@@ -16,18 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/holdfasttest"
 )
 
-// Managers of one server exclude each other, and those of two servers do not.
-func TestServer_ManagersShareItsLocks(t *testing.T) {
-	inBothWorlds(t, func(t *testing.T) {
-		s, apart := holdfasttest.NewServer(t), holdfasttest.NewServer(t)
-		s.Hold(s.NewManager().Mutex("x"))
-		if _, err := s.NewManager().Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
-			t.Errorf("beside another Manager: %v", err)
-		}
-		apart.Hold(apart.NewManager().Mutex("x"))
-	})
-}
-
 // Code under test may make its client and its Manager itself, and close them.
 func TestServer_ServesClientsOfTheCaller(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {

@@ -21,27 +21,19 @@ import (
 func TestErrors_TextsOfMistakes(t *testing.T) {
 	option := func(o holdfast.Option) error { _, err := holdfast.New(locktest.Offline(t), o); return err }
 	m, err := holdfast.New(locktest.Offline(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close(context.Background())
 	other, err := holdfast.New(locktest.Offline(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close(context.Background())
 	third, err := holdfast.New(locktest.Offline(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer third.Close(context.Background())
 	name := func(name string) error { _, err := m.Mutex(name).TryLock(t.Context()); return err }
 	multi := func(locks ...holdfast.Locker) error { _, err := holdfast.NewMulti(locks...); return err }
 	redlock := func(locks ...holdfast.Locker) error { _, err := holdfast.NewRedlock(locks...); return err }
 	three, err := holdfast.NewRedlock(m.Mutex("a"), other.Mutex("a"), third.Mutex("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ring := redis.NewRing(&redis.RingOptions{})
 	defer ring.Close()
 	_, refused := holdfast.New(ring)

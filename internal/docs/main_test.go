@@ -27,3 +27,10 @@ func TestMain(m *testing.M) {
 	}
 	locktest.Main(m, nil, func(tb testing.TB) { addr = locktest.AnyServer(tb) })
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -66,9 +66,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	locks, err := newLocks(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer locks.Close(t.Context())
 	for range 2 {
 		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, payOrSkip} {
@@ -78,9 +76,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 		}
 	}
 	lease, err := locks.Mutex("account:7").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := client.Exists(t.Context(), "app1:account:7").Val(); n != 1 {
 		t.Error("the name mapper has no effect")
 	}
@@ -100,20 +96,14 @@ func TestMigrating_AccessRights(t *testing.T) {
 	for _, m := range regexp.MustCompile("`([~&][^`]+)`").FindAllStringSubmatch(text, -1) {
 		rights = append(rights, m[1])
 	}
-	if err := srv.Admin().Do(t.Context(), rights...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Admin().Do(t.Context(), rights...).Err())
 	m, err := newLocks(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close(t.Context())
 	rw := m.RWMutex("rw")
 	for _, l := range []holdfast.Locker{m.Mutex("mutex", holdfast.WithFencing()), m.FairMutex("fair"), rw, rw.RLocker()} {
 		lease, err := l.Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		waiter, granted := holdfast.Locker(m.Mutex("mutex")), make(chan error, 1)
 		if lease.Name() != "mutex" {
 			waiter = rw
@@ -133,9 +123,7 @@ func TestMigrating_AccessRights(t *testing.T) {
 		}
 	}
 	lease, err := rw.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if freed, err := m.ForceUnlock(t.Context(), "rw"); !freed || err != nil {
 		t.Errorf("ForceUnlock: %v, %v", freed, err)
 	}

@@ -82,9 +82,7 @@ func newScene(t *testing.T) *scene {
 	s := &scene{srv: redistest.Start(t)}
 	s.holder = operated(t, s.srv.Client(t))
 	lease, err := s.holder.Mutex(stock, holdfast.WithFencing()).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.lease = lease
 	other := operated(t, s.srv.Client(t))
 	s.waiter = other.Mutex(stock, holdfast.WithFencing()).LockAsync(t.Context())
@@ -98,9 +96,7 @@ const operatedLease = 6 * time.Second
 
 func operated(t *testing.T, rdb *redis.Client) *holdfast.Manager {
 	m, err := holdfast.New(rdb, holdfast.WithLease(operatedLease))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
 }

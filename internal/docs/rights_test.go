@@ -38,9 +38,7 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	lock := func(m *holdfast.Manager) *holdfast.Lease {
 		t.Helper()
 		lease, err := m.Mutex(stock, holdfast.WithFencing()).Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return lease
 	}
 	lease := lock(a)
@@ -84,9 +82,7 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	})
 
 	log, err := srv.Admin().Do(ctx, "ACL", "LOG").Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range log {
 		fields := make(map[any]any)
 		switch e := entry.(type) {
@@ -141,16 +137,12 @@ func TestIdentity_Denied(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	for _, command := range operations(t, "Access rights")[:1] {
-		if err := srv.Admin().Do(t.Context(), command...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, srv.Admin().Do(t.Context(), command...).Err())
 	}
 	lines, logger := locktest.Logged()
 	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
 	m, err := holdfast.New(srv.ClientWith(t, user), holdfast.WithIdentity("shop"), logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lease := locktest.MustLock(t, m.Mutex(stock))
 	redistest.Eventually(t, locktest.Patience, "a line", func() bool { return len(lines.With("holdfast: identity not written", "NOPERM")) == 1 })
 	if info := locktest.Inspected(t, m, stock); !info.Held || info.Holders[0].Identity != nil {

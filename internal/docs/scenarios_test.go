@@ -40,9 +40,7 @@ func TestDocs_ScenariosSayWhereTheyRun(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s does not say where all scenarios run: go test -run TestDocs_Scenarios ./internal/docs -args -update", file)
 	}
-	if err := os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o666))
 }
 
 // The commands that run one scenario name its group.

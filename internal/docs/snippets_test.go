@@ -212,9 +212,7 @@ func TestExamples_CoverTheAPI(t *testing.T) {
 	calls := make(map[string]map[string]bool) // the Example's name: what it calls
 	for _, f := range glob(t, "*.go") {
 		file, err := parser.ParseFile(fset, f, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.HasSuffix(f, "_test.go") {
 			files = append(files, file)
 			continue
@@ -233,9 +231,7 @@ func TestExamples_CoverTheAPI(t *testing.T) {
 		}
 	}
 	pkg, err := doc.NewFromFiles(fset, files, module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	needed := make(map[string]bool)
 	need := func(symbol string) {
 		needed[symbol] = true

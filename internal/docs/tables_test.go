@@ -15,9 +15,7 @@ func read(t *testing.T, file string) string {
 	t.Helper()
 	inModule()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -36,9 +34,7 @@ func TestREADME_ProgramIsTheExample(t *testing.T) {
 		t.Errorf("the README's first program is not the body of Example, which is\n%s", body)
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(strings.Replace(program, "localhost:6379", addr, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(strings.Replace(program, "localhost:6379", addr, 1)), 0o600))
 	if said, err := exec.Command("gofmt", "-l", file).CombinedOutput(); err != nil || len(said) > 0 {
 		t.Errorf("gofmt: %s, %v", said, err)
 	}

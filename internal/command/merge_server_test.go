@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/internal/command"
-	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -131,112 +128,5 @@ func TestMerged_AcquiresAndReleases(t *testing.T) {
 			}
 		})
 		srv.RequireNoKeys(t)
-	}
-}
-
-// Names that are held by another owner, of another kind, or broken change nothing for the others.
-func TestMerged_PoisonedNames(t *testing.T) {
-	srv := redistest.Start(t)
-	x := executor(t, srv.Client(t))
-	names, admin := names(64, "n%d"), srv.Admin()
-	admin.HSet(t.Context(), names[3], "hf-x:9", "1")
-	admin.PExpire(t.Context(), names[3], time.Minute)
-	admin.Set(t.Context(), names[17], "text", 0)
-	admin.LPush(t.Context(), "holdfast_tombstones:{"+names[21]+"}", "x")
-	admin.ZAdd(t.Context(), "holdfast_tombstones:{"+names[40]+"}", redis.Z{Score: 1e15, Member: owner(40)})
-	want := map[int]lock.Says{3: lock.Held, 17: lock.OtherKind, 21: lock.OtherKind, 40: lock.Buried}
-	few(t, x, len(names), func() {
-		for i, r := range all(t, x, acquire, names...) {
-			if says, odd := want[i]; odd {
-				var v lock.Reply
-				if !protocol.ParseVerdict(r.Value, &v) || v.Says != says {
-					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
-				}
-				continue
-			}
-			granted(t, names[i], r)
-		}
-	})
-	few(t, x, len(names), func() {
-		for i, r := range all(t, x, release, names...) {
-			switch i {
-			case 3:
-				if r.Value != int64(protocol.ReleaseStolen) {
-					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
-				}
-			case 17, 21, 40:
-			default:
-				granted(t, names[i], r)
-			}
-		}
-	})
-}
-
-// A lost reply leaves each of its calls unclear. Those that ask again find what the first copy did.
-func TestMerged_LostReply(t *testing.T) {
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	x := executor(t, p.Client(t))
-	names := names(64, "n%d")
-	all(t, x, acquire, "warm")
-	for _, lose := range []func(redistest.Match, int){p.LoseReply, p.LoseRequest, p.BreakReply} {
-		lose(redistest.Containing("n20"), 1)
-		few(t, x, len(names), func() {
-			unclear := 0
-			for i, r := range all(t, x, acquire, names...) {
-				if r.Outcome == command.Answered {
-					granted(t, names[i], r)
-					continue
-				}
-				unclear++
-				if r.Outcome != command.Unknown || r.Err == nil {
-					t.Errorf("%s: %v, %v, %v", names[i], r.Outcome, r.Value, r.Err)
-				}
-			}
-			if unclear < 2 {
-				t.Errorf("%d calls are unclear", unclear)
-			}
-		})
-		few(t, x, len(names), func() {
-			for i, r := range all(t, x, acquire, names...) {
-				granted(t, names[i], r)
-			}
-		})
-		for i, name := range names {
-			if got := srv.Admin().HGetAll(t.Context(), name).Val(); len(got) != 1 || got[owner(i)] != "1" {
-				t.Errorf("%s is %v", name, got)
-			}
-		}
-		all(t, x, release, names...)
-	}
-}
-
-// Something between the client and Redis adds a reply, or loses one: no call takes the reply to another.
-func TestMerged_ShiftedReplies(t *testing.T) {
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	x := executor(t, p.Client(t))
-	text := "-- holdfast read\nreturn tonumber(redis.call('get', KEYS[1]))\n"
-	s := command.NewScript("read", text, protocol.Many("read", text), func(v any) bool { _, ok := v.(int64); return ok })
-	read := func(k *wire.Keys, _ int) *command.Call { return &command.Call{Script: s, Args: s.Args(1, k.Lock)} }
-	names := names(100, "n%d")
-	for i, name := range names {
-		srv.Admin().Set(t.Context(), name, i, 0)
-	}
-	all(t, x, read, names...)
-	for _, added := range []string{"+OK\r\n*1\r\n:7\r\n", ":7\r\n", "*0\r\n", "*2\r\n:7\r\n*0\r\n", "$-1\r\n"} {
-		p.Answer(redistest.Containing("n40"), 1, added)
-		for turn, fine := 0, false; !fine; turn++ { // what is left over can come with the next batch
-			fine = turn > 0
-			for i, r := range all(t, x, read, names...) {
-				if r.Outcome == command.Answered && r.Value != int64(i) {
-					t.Errorf("%q: %s is %v", added, names[i], r.Value)
-				}
-				fine = fine && r.Outcome == command.Answered
-			}
-			if turn == 10 {
-				t.Fatalf("%q: not fine after %d turns", added, turn)
-			}
-		}
 	}
 }

@@ -200,12 +200,12 @@ var Bugs = []Bug{
 	{Name: "the answer whether others wait is forgotten", By: "not passed on", Edits: []Edit{{"internal/lock/demand.go",
 		"if r.Wanted {", "if !BUG && r.Wanted {"}}},
 
-	{Name: "a process that gives way has no timer", By: "lost wake-up|starved", Shape: BesideJava, Edits: []Edit{{"internal/lock/poll.go",
+	{Name: "a process that gives way has no timer", By: "lost wake-up|starved", Shape: NoWorld, Edits: []Edit{{"internal/lock/poll.go",
 		"\tlk.alarm = a\n", "\tlk.alarm = a\n\tif BUG && a.yields() {\n\t\treturn\n\t}\n"}}},
 
-	{Name: "no process gives way", By: "turn", Shape: BesideJava, Edits: []Edit{{"internal/lock/release.go",
+	{Name: "no process gives way", By: "turn", Shape: NoWorld, Edits: []Edit{{"internal/lock/release.go",
 		"func (lk *Lock) giveWay(m *Moment) {\n\tif lk", "func (lk *Lock) giveWay(m *Moment) {\n\tif !BUG && lk"}}},
-	{Name: "a process that gives way hears its own release", By: "turn", Shape: BesideJava, Edits: []Edit{{"internal/lock/lock.go",
+	{Name: "a process that gives way hears its own release", By: "turn", Shape: NoWorld, Edits: []Edit{{"internal/lock/lock.go",
 		"if lk.listening && !lk.alarm.yields() { // it may be", "if lk.listening && (!lk.alarm.yields() || BUG) { // it may be"}}},
 
 	// Locks that linger.

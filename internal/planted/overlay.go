@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -146,28 +145,10 @@ func (o *Overlay) Build(dir, pkg string) (binary, said string) {
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", overlay, "-o", binary, "./internal/"+pkg)
 	cmd.Dir = o.root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Sprintf("%v\n%s%s", err, out, o.quoted(out))
+		return "", fmt.Sprintf("%v\n%s", err, out)
 	}
 	return binary, ""
 }
-
-// quoted returns the lines that the compiler complains of: they have the names of bugs.
-func (o *Overlay) quoted(said []byte) (all string) {
-	for _, at := range complaint.FindAllSubmatch(said, -1) {
-		file := string(at[1])
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(o.root, file)
-		}
-		text, err := os.ReadFile(file)
-		n, _ := strconv.Atoi(string(at[2]))
-		if lines := strings.Split(string(text), "\n"); err == nil && n <= len(lines) {
-			all += strings.Join(lines[max(0, n-3):min(len(lines), n+1)], "\n") + "\n\n"
-		}
-	}
-	return all
-}
-
-var complaint = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):`)
 
 // Parse fails if a script with the bug has an error of syntax.
 func (m *Bug) Parse(t testing.TB, root string) {

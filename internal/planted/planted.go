@@ -28,7 +28,6 @@ const (
 	Majority     Shape = "majority"
 	WithReplicas Shape = "replicas"
 	FailOver     Shape = "fail-over"
-	BesideJava   Shape = "beside Redisson"
 	Crowd        Shape = "crowd"
 	NoWorld      Shape = "none" // only the exploration shows the bug
 )

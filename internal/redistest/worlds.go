@@ -48,15 +48,6 @@ func inBubbleOf(t *testing.T, test func(t *testing.T)) {
 // lastDial is longer than go-redis, with default options, dials after its client is closed: a bubble must not end before.
 const lastDial = time.Minute
 
-// Long says that a test is one of those that run only where repetitions are not left out, see Quick: what it shows is shown
-// by others as well, for fewer cases.
-func Long(tb testing.TB) {
-	tb.Helper()
-	if Quick() {
-		tb.Skip("make full runs it")
-	}
-}
-
 // bubbles has the tests that run in fake time.
 var bubbles sync.Map // testing.TB: true
 

@@ -36,7 +36,7 @@
 // freed by force, and its holder's lease still says nothing after the next renewal. False picture: Inspect says what Redis had at no moment of the call, or
 // ForceUnlock what it did not do. Freed another's, not freed: ForceUnlockOf, and the owner that it names. Local locks: Manager.Locks, Stats and Contended against what
 // the process's own workers have and wait for. Waits: TryLock takes longer than its requests, and nothing is wrong. Upgrade: a reader that wants to write is not told at once.
-// Turn: a process asks again for a lock that it has left to Redisson's. Not acknowledged: too few replicas know of a grant.
+// Not acknowledged: too few replicas know of a grant.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a
 // message that is lost, or a question that is not asked, shows although a poll would make up for it.
@@ -50,9 +50,8 @@
 // # What is not simulated
 //
 // A process that has its clock set, a host that sleeps: a bubble has one clock. In a process that stands still, timers inside go-redis and those of
-// a Redlock's rounds fire on time; outside TestWorlds_WithLateTimers the library's do so too. One of Redisson's does not stand still, and
-// does not re-enter or renew. A server's
+// a Redlock's rounds fire on time; outside TestWorlds_WithLateTimers the library's do so too. A server's
 // clock that is set ahead ends leases early, against which nothing helps; one that is set back is simulated. Clusters and
-// Sentinel. The clients' pools are never full. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
+// Sentinel. Clients of Redisson: internal/explore has worlds with them, internal/locktest scenarios, and internal/interop real ones. The clients' pools are never full. A connection for messages is made without delay, or refused at once, because go-redis holds a mutex meanwhile and a bubble's
 // clock stands while another goroutine waits for one; all else takes its time. Real kernels and servers are what internal/chaos is for.
 package sim

@@ -90,10 +90,7 @@ func (d *draft) locks() {
 		{Name: "fixed", Kind: Mutex, Lease: 800 * time.Millisecond, Fixed: true},
 		{Name: "mutex", Kind: Mutex, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond},
 	}
-	switch {
-	case d.Shape == BesideJava:
-		all = one(d, []Lock{all[0], all[0], all[1], all[10]}, []Lock{all[0], all[3], all[5]}, []Lock{all[3], all[3], all[9]}, []Lock{all[5], all[5], all[7]})
-	case d.IntN(2) == 0: // those of one name, by different options
+	if d.IntN(2) == 0 { // those of one name, by different options
 		name := one(d, "mutex", "fair", "rw", "rw")
 		all = slices.DeleteFunc(all, func(l Lock) bool { return l.Name != name })
 	}
@@ -116,7 +113,7 @@ func (d *draft) processes() {
 	// Faults are to meet callers: the world lasts for about as long as their sections.
 	d.Length = min(max(100*(think+hold), 3*time.Second), 20*time.Second)
 	for n := range 2 + d.IntN(2) {
-		p := Process{Start: d.upTo(20 * time.Millisecond), Java: d.Shape == BesideJava && n == 0}
+		p := Process{Start: d.upTo(20 * time.Millisecond)}
 		for range 1 + d.IntN(3) {
 			p.Workers = append(p.Workers, Worker{d.steps(think, hold)})
 		}
@@ -124,7 +121,7 @@ func (d *draft) processes() {
 			p.Workers = append(p.Workers, Worker{d.hasty(hold)})
 		}
 		for _, name := range []string{"steady", "calm"} { // two, which are renewed by one request
-			if d.renews && !p.Java {
+			if d.renews {
 				p.Workers = append(p.Workers, Worker{d.steady(fmt.Sprint(name, " ", n), lease)})
 			}
 		}

@@ -11,7 +11,7 @@ import (
 func (d *draft) stays() {
 	chance := newRand(d.Seed, 2)
 	several := slices.ContainsFunc(d.Locks, func(l Lock) bool { return l.Kind == Multi || l.Kind == Redlock })
-	if d.Shape == BesideJava || chance.IntN(6) > 0 && !(several && chance.IntN(3) == 0) {
+	if chance.IntN(6) > 0 && !(several && chance.IntN(3) == 0) {
 		return
 	}
 	for i := range d.Locks {

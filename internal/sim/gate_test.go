@@ -91,15 +91,6 @@ func TestMutants_Compile(t *testing.T) {
 	plantedBinary(t)
 }
 
-// A bug that does not compile is named.
-func TestMutants_ThatDoNotCompileAreNamed(t *testing.T) {
-	notShort(t)
-	bad := planted.Bug{Name: "no such function", Edits: []planted.Edit{edit("internal/validity/validity.go", "return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\tnoSuchFunction()\n\t}\n\treturn sent.Add(ttl - Margin(ttl))")}}
-	if _, said := withBugs(t, bad).Build(t.TempDir(), "sim"); !strings.Contains(said, `"no such function"`) || !strings.Contains(said, "undefined: noSuchFunction") {
-		t.Errorf("%q", said)
-	}
-}
-
 // The judges are as good as the bugs that they find.
 func TestMutants_AreFound(t *testing.T) {
 	notShort(t)

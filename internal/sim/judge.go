@@ -100,11 +100,6 @@ func (j *court) acknowledgedLocked(c *claim) {
 // endsLocked is called when a worker is about to give its lease up.
 func (j *court) endsLocked(c *claim) {
 	j.Ends(&c.Claim)
-	for _, u := range c.units {
-		if c.lease == nil && c.p.w.now() >= c.Until || c.lease != nil && !c.lease.Valid() {
-			u.late = j.w.now() + j.w.trips(6)
-		}
-	}
 }
 
 // lossLocked judges what a caller was told of the end of its lease. valid says whether the lease was so when Unlock was

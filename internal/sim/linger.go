@@ -28,7 +28,7 @@ func (a *attempt) unansweredLocked() time.Duration {
 	w := a.k.w
 	for _, u := range a.h.units {
 		lingers := slices.ContainsFunc(w.plan.Locks, func(l Lock) bool { return l.Name == u.Name && l.Linger > 0 })
-		if lingers && slices.ContainsFunc(w.all, func(p *process) bool { return p.java == nil && (!p.calmLocked(u.s) || p.hearsLocked(u.s) > a.began.at) }) {
+		if lingers && slices.ContainsFunc(w.all, func(p *process) bool { return !p.calmLocked(u.s) || p.hearsLocked(u.s) > a.began.at }) {
 			return 100*time.Millisecond + w.trips(16)
 		}
 	}

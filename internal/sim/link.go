@@ -24,16 +24,15 @@ type link struct {
 
 	greeting   bool // messages: no command but those of the handshake so far. They take no time
 	up, down   way
-	asked      uint64          // what the server has executed last, as content has it
-	arrived    []byte          // at the server, and not executed: half a command
-	channels   map[string]bool // that it has subscribed to
-	inbox      time.Duration   // since when the server has its process's inbox subscribed by it; -1: it has not
-	relying    int             // requests that say that their process listens, whose replies it has not
-	replied    int             // of those, whose replies pump has not taken yet
-	slow       time.Duration   // what packets take in addition
-	dead       bool            // at the server
-	closed     bool            // by the client
-	broken     error           // what the client's calls fail with; nil: nothing
+	asked      uint64        // what the server has executed last, as content has it
+	arrived    []byte        // at the server, and not executed: half a command
+	inbox      time.Duration // since when the server has its process's inbox subscribed by it; -1: it has not
+	relying    int           // requests that say that their process listens, whose replies it has not
+	replied    int           // of those, whose replies pump has not taken yet
+	slow       time.Duration // what packets take in addition
+	dead       bool          // at the server
+	closed     bool          // by the client
+	broken     error         // what the client's calls fail with; nil: nothing
 	readable   []byte
 	deadline   time.Time
 	nudge      chan struct{}

@@ -190,7 +190,7 @@ func (w *World) scheduleLocked() {
 	for _, f := range w.plan.Faults {
 		w.atLocked(f.At, func() {
 			p := w.processes[f.Process]
-			if p == nil || p.dead || p.closed || w.healed || p.java != nil && p.sparedLocked(f.Kind) {
+			if p == nil || p.dead || p.closed || w.healed {
 				return
 			}
 			w.faulty = max(w.faulty, w.now()+f.For)
@@ -201,14 +201,6 @@ func (w *World) scheduleLocked() {
 			w.judge.touchLocked(w.servers[f.Server])
 		})
 	}
-}
-
-// sparedLocked reports whether one of Redisson's is spared a fault. What its waiters leave in the queue of a fair lock when they die costs the others
-// some seconds for each, so there they die once.
-func (p *process) sparedLocked(kind string) bool {
-	dies := kind == "kill" || kind == "close"
-	return slices.ContainsFunc(stalls, func(k fault) bool { return k.name == kind }) ||
-		dies && p.life > 0 && slices.ContainsFunc(p.w.plan.Locks, func(l Lock) bool { return l.Kind == Fair })
 }
 
 // later ends the fault.
@@ -300,7 +292,7 @@ func (p *process) closeLocked() {
 			w.mu.Unlock()
 		}
 		p.closeClients()
-		if clean && p.java == nil {
+		if clean {
 			w.keepsNothing(p)
 		}
 		p.die()

@@ -25,15 +25,14 @@ type Shape string
 // The shapes.
 const (
 	OneServer    Shape = "one server"
-	Majority     Shape = "majority"        // Redlocks over all servers
-	WithReplicas Shape = "replicas"        // grants wait for replicas
-	FailOver     Shape = "fail-over"       // a copy that is behind takes over
-	BesideJava   Shape = "beside Redisson" // clients that behave like Redisson's
-	Crowd        Shape = "crowd"           // many locks at a time, for which requests are merged
+	Majority     Shape = "majority"  // Redlocks over all servers
+	WithReplicas Shape = "replicas"  // grants wait for replicas
+	FailOver     Shape = "fail-over" // a copy that is behind takes over
+	Crowd        Shape = "crowd"     // many locks at a time, for which requests are merged
 )
 
 // Shapes are those that seeds have.
-var Shapes = []Shape{OneServer, Majority, WithReplicas, FailOver, BesideJava}
+var Shapes = []Shape{OneServer, Majority, WithReplicas, FailOver}
 
 // Options are those of the processes' managers.
 type Options struct {
@@ -74,7 +73,6 @@ type Lock struct {
 // Process is a client process, with a Manager for each server.
 type Process struct {
 	Start   time.Duration
-	Java    bool // it is one of Redisson's
 	Workers []Worker
 }
 

@@ -30,7 +30,6 @@ type process struct {
 	die      context.CancelFunc
 	clients  []*redis.Client     // not changed
 	managers []*holdfast.Manager // not changed
-	java     *redis.Client       // of one of Redisson's; else nil. Not changed
 	locks    []handle            // by their place in the plan; not changed
 
 	links    []*link // that the server has
@@ -98,10 +97,6 @@ func (w *World) newProcessLocked(slot, life int) *process {
 		}
 	}
 	p.locks = p.handles(w.plan.Locks)
-	if p.java = p.javaClient(); p.java != nil {
-		p.clients = append(p.clients, p.java)
-		p.prefix[0] = fmt.Sprintf("%08x-0000-4000-8000-%012x:", uint32(w.plan.Seed), slot<<8|life)
-	}
 	w.all = append(w.all, p)
 	return p
 }
@@ -160,7 +155,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner.(vredis.Conn), channels: map[string]bool{}, inbox: -1, nudge: make(chan struct{}, 1)}
+	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner.(vredis.Conn), inbox: -1, nudge: make(chan struct{}, 1)}
 	p.links = append(p.links, c)
 	w.pumps.Add(1)
 	go c.pump()

@@ -172,9 +172,6 @@ func (w *World) fresh() {
 	if w.lossyLocked() {
 		within *= 4 // places that came back with the data are granted the lock first
 	}
-	if w.plan.Shape == BesideJava {
-		within += 10 * offered // places of Redisson's that are dead
-	}
 	for i := range p.locks {
 		h := &p.locks[i]
 		ctx, cancel := context.WithTimeout(p.ctx, within)

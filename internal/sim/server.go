@@ -130,7 +130,6 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 			}
 		}
 		w.judge.afterLocked(call, touched)
-		w.judge.turnLocked(c.p, call, touched)
 	}
 	if strings.HasPrefix(script, "renew") {
 		c.p.renewedLocked(s)
@@ -165,7 +164,6 @@ func (s *server) refusesLocked() bool {
 func (s *server) subscribedLocked(c *link, command string, channels []string) {
 	for _, channel := range channels {
 		s.w.noteLocked("%v    %s %s", c.p, command, channel)
-		c.channels[channel] = command == "subscribe"
 		if id, ok := strings.CutPrefix(channel, "holdfast_inbox:"); ok {
 			if c.p.prefix[s.n] == "" {
 				c.p.prefix[s.n] = "hf-" + id + ":"

@@ -17,18 +17,15 @@ type unit struct {
 	kind    Kind
 	queue   string // its key
 	times   string
-	channel string  // that Redisson's listen to
 	members []*unit // of a Redlock; else nil
 
 	dirty   bool          // Redis may have something else than State says
 	lost    time.Duration // when data of it was lost; -1: never
 	tenure  tenure
-	turn    turn
 	stays   []*stay
 	staying time.Duration // until then the last of those lasts
 	forcer  *process      // that was told that it has freed the lock by force; nil: none
 	forced  time.Duration // when it was told that
-	late    time.Duration // until then a release can be under way of a lease that had ended, and requests beside it
 	sooner  bool          // the lock ends, or has ended by itself, earlier than it was to: only the first in the queue is told of that
 }
 
@@ -77,11 +74,11 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 		title += "@" + w.servers[n].addr
 	}
 	u := &unit{Lock: *judge.NewLock(name, title, k == RW), w: w, s: w.servers[n], kind: k, lost: -1}
-	u.queue, u.times, u.channel = "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}", "redisson_lock__channel:{"+name+"}"
+	u.queue, u.times = "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}"
 	if k == RW {
-		u.queue, u.times, u.channel = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}", "redisson_rwlock:{"+name+"}"
+		u.queue, u.times = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}"
 	}
-	u.Loose, u.Shell = w.plan.Shape == BesideJava, u
+	u.Shell = u
 	w.units = append(w.units, u)
 	u.s.units = append(u.s.units, u)
 	return u
@@ -144,7 +141,7 @@ func (u *unit) of(id string) *process {
 		if p.slot >= len(u.w.plan.Processes) {
 			break // the one that looks whether all is well in the end
 		}
-		if prefix := p.prefix[u.s.n]; !p.dead && p.java == nil && prefix != "" && strings.HasPrefix(id, prefix) {
+		if prefix := p.prefix[u.s.n]; !p.dead && prefix != "" && strings.HasPrefix(id, prefix) {
 			return p
 		}
 	}

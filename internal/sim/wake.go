@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -108,9 +107,6 @@ func (w *World) Tidy(*judge.Lock) time.Duration { return w.trips(30) + time.Seco
 func (w *World) Lingers(judge.Process) time.Duration { return mostLinger }
 
 func (w *World) Prompt(*judge.Lock) time.Duration {
-	if w.plan.Shape == BesideJava {
-		return w.trips(12) + w.plan.open()
-	}
 	return w.trips(12)
 }
 
@@ -123,16 +119,14 @@ func (w *World) Wakes(l *judge.Lock, x *judge.Wait) (wakes judge.Waking) {
 	case calm && u.s == nil:
 		bound = w.trips(40) + longestRound
 	case calm:
-		bound = w.trips(12) + w.plan.open()
+		bound = w.trips(12) + open
 		if u.kind == RW {
 			bound += untold
 		}
 		bound += u.spreadLocked()
 	}
-	behind := u.foreignFirst()
+	behind := u.deadFirst()
 	if behind != "" {
-		bound += offered
-	} else if behind = u.deadFirst(); behind != "" {
 		bound += w.plan.Options.poll()
 	}
 	return judge.Waking{Free: free, From: max(from, p.trouble), Bound: bound, Behind: behind}
@@ -141,22 +135,10 @@ func (w *World) Wakes(l *judge.Lock, x *judge.Wait) (wakes judge.Waking) {
 // untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/lib/rights.lua).
 const untold = 100 * time.Millisecond
 
-// offered is for how long a lock is left to one of Redisson's that is the first in the queue.
-const offered = 5 * time.Second
-
-// foreignFirst returns the id of one of Redisson's that is the first in the queue; "": it is none.
-func (u *unit) foreignFirst() string {
-	if len(u.State.Queue) == 0 || strings.HasPrefix(u.State.Queue[0], "hf-") {
-		return ""
-	}
-	return u.State.Queue[0]
-}
-
 // deadFirst returns the id of the first in the queue, if only that one is notified and it is a waiter of a process that is dead, or that may not listen to
-// it, because something was wrong; "": it is none. A release by Redisson notifies that waiter alone, and so does what makes a lock end earlier. The others
-// find out at their next poll.
+// it, because something was wrong; "": it is none. What makes a lock end earlier notifies that waiter alone. The others find out at their next poll.
 func (u *unit) deadFirst() string {
-	if u.w.plan.Shape != BesideJava && !u.sooner || len(u.State.Queue) == 0 || u.foreignFirst() != "" {
+	if !u.sooner || len(u.State.Queue) == 0 {
 		return ""
 	}
 	if p := u.of(u.State.Queue[0]); p != nil && p.calmLocked(u.s) {
@@ -192,7 +174,7 @@ func (u *unit) freeLocked(x *judge.Wait, p *process) (free, calm bool, from time
 	if u.s != nil {
 		// A waiter whose process hears nothing is passed over; the pauses between two attempts to subscribe last up to a second.
 		hears := p.hearsLocked(u.s)
-		calm = p.calmLocked(u.s) && !p.lamedLocked() && !u.displaced() && (hears >= 0 || p.deafened == 0 || u.w.now() > p.deafened+3*time.Second)
+		calm = p.calmLocked(u.s) && !u.displaced() && (hears >= 0 || p.deafened == 0 || u.w.now() > p.deafened+3*time.Second)
 		return !u.Held() && p.healthyLocked(u.s), calm, max(x.Since, u.s.trouble, hears)
 	}
 	// Of a Redlock it is free if no candidate has it, and a majority can be asked.
@@ -213,15 +195,5 @@ func (u *unit) freeLocked(x *judge.Wait, p *process) (free, calm bool, from time
 	return len(u.Claims) == 0 && healthy >= majority, quiet >= majority, max(x.Since, from)
 }
 
-// lamedLocked reports whether one of Redisson's has a connection over which nothing comes any more, on which a request of it can wait long.
-func (p *process) lamedLocked() bool {
-	return p.java != nil && slices.ContainsFunc(p.links, func(c *link) bool { return c.up.hole || c.down.hole })
-}
-
 // open is how long a lock may be left open for others.
-func (p *Plan) open() time.Duration {
-	if p.Shape == BesideJava {
-		return 600 * time.Millisecond
-	}
-	return 60 * time.Millisecond
-}
+const open = 60 * time.Millisecond

@@ -74,7 +74,7 @@ type title struct {
 	many bool // it is the form for many calls
 }
 
-var scriptTitle = regexp.MustCompile(`^-- (?:holdfast|redisson) (\w+)(, many)?\n`)
+var scriptTitle = regexp.MustCompile(`^-- holdfast (\w+)(, many)?\n`)
 
 // parseCalls reads a command that calls a script, once or for many.
 func parseCalls(args []string) (calls []call, ok bool) {

@@ -128,7 +128,6 @@ func (k *worker) begin(s *Step, h *handle) *attempt {
 		a.waits[u] = x
 		if !k.p.dead {
 			w.judge.Begins(&u.Lock, x)
-			u.stirLocked(k.p)
 		}
 	}
 	w.noteLocked("%s %s %s%s", k.String(), s.Way, h.plan.Name, s.described())
@@ -155,7 +154,6 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	took := k.p.ranLocked(a.began)
 	for u, x := range a.waits {
 		u.Returns(x)
-		u.stirLocked(k.p)
 	}
 	if k.p.dead {
 		return nil
@@ -175,10 +173,6 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 
 // section is one step.
 func (k *worker) section(s *Step) {
-	if k.p.java != nil {
-		k.javaSection(s)
-		return
-	}
 	k.w.mu.Lock()
 	k.p.callsLocked()
 	k.w.mu.Unlock()

@@ -37,17 +37,16 @@ var imports = map[string][]string{
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/trace/noop",
 	},
 	"/internal/busiest":  {},
-	"/internal/lock":     {"/internal/schedule", "/internal/validity", "/internal/wire"}, // pure, see its TestLock_IsPure
+	"/internal/lock":     {"/internal/renewal", "/internal/validity", "/internal/wire"}, // pure, see its TestLock_IsPure
 	"/internal/pubsub":   {"/internal/command", "/internal/journal", "/internal/retry", "/internal/wire", "github.com/redis/go-redis/v9"},
 	"/internal/retry":    {"github.com/cenkalti/backoff/v4"},
 	"/internal/validity": {},
 	"/internal/voting":   {},
-	"/internal/explore":  {"/internal/command", "/internal/judge", "/internal/lock", "/internal/protocol", "/internal/schedule", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
-	"/internal/judge":    {"/internal/wire"},                                                                                                                                                 // pure; tests only
-	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                                               // tests only
+	"/internal/explore":  {"/internal/command", "/internal/judge", "/internal/lock", "/internal/protocol", "/internal/renewal", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
+	"/internal/judge":    {"/internal/wire"},                                                                                                                                                // pure; tests only
+	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                                              // tests only
 	"/internal/wire":     {},
-	"/internal/renewal":  {"/internal/schedule", "/internal/validity"},
-	"/internal/schedule": {"/internal/validity"}, // pure
+	"/internal/renewal":  {"/internal/validity"},
 	"/internal/command":  {"github.com/redis/go-redis/v9"},
 	"/internal/redistest": { // tests only
 		"/internal/vredis",

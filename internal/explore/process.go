@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
-	"github.com/holdfast-go/holdfast/internal/schedule"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -21,7 +21,7 @@ type process struct {
 
 	locks    []*lock.Lock // of each of the plan's; nil: no caller has come
 	expected lock.Expected
-	heap     schedule.Heap[*lock.Hold]
+	heap     renewal.Heap[*lock.Hold]
 	limits   []*lock.Limit
 	pauses   []*lock.Repeated
 	seen     map[string]uint64 // the highest fencing tokens, by lock
@@ -65,7 +65,7 @@ func newProcess(w *World, id int) *process {
 		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow, Unanswered: errUnanswered,
 	}
 	p.says = protocol.Process{Owners: fmt.Sprintf("hf-00000000-0000-4000-8000-00000000000%d:", id), Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
-	p.heap = schedule.New[*lock.Hold](p.set.Epoch)
+	p.heap = renewal.NewHeap[*lock.Hold](p.set.Epoch)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
 	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))
 	p.seen = map[string]uint64{}

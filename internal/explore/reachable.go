@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
-	"github.com/holdfast-go/holdfast/internal/schedule"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 )
 
 // How a field is written.
@@ -32,7 +32,7 @@ var (
 	typeOwn    = reflect.TypeFor[*protocol.Terms]()
 	typeBy     = reflect.TypeFor[lock.By]()
 	typeCaller = reflect.TypeFor[*caller]()
-	typeItem   = reflect.TypeFor[schedule.Item[*lock.Hold]]()
+	typeItem   = reflect.TypeFor[renewal.Item[*lock.Hold]]()
 )
 
 // value writes v, which belongs to a process, and all that is reachable from it.

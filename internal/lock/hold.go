@@ -3,7 +3,7 @@ package lock
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/schedule"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -56,7 +56,7 @@ type Hold struct {
 	Terms  *Terms
 	Number uint64 // what tells its owner id from others of the process
 
-	Item schedule.Item[*Hold] // where it stands in the schedule; guarded by that
+	Item renewal.Item[*Hold] // where it stands in the schedule; guarded by that
 
 	// There can be many thousand holds: the order leaves no gap.
 

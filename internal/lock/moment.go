@@ -30,7 +30,7 @@ type World interface {
 	Forget(h *Hold)
 
 	// Schedule is done at once: a step tells a caller of its lease, which is in the schedule by then. deadline and scheduled are of
-	// PlanKept, see schedule.Heap.Confirm.
+	// PlanKept, see renewal.Heap.Confirm.
 	Schedule(p Plan) (deadline time.Time, scheduled bool)
 	Scheduled(h *Hold) bool
 }

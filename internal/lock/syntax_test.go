@@ -14,7 +14,7 @@ import (
 // allowed is what the state machine imports. Of package time it has the types.
 var allowed = []string{
 	"cmp", "maps", "math", "slices", "strconv", "time",
-	"github.com/holdfast-go/holdfast/internal/schedule", "github.com/holdfast-go/holdfast/internal/validity", "github.com/holdfast-go/holdfast/internal/wire",
+	"github.com/holdfast-go/holdfast/internal/renewal", "github.com/holdfast-go/holdfast/internal/validity", "github.com/holdfast-go/holdfast/internal/wire",
 }
 
 // ofTime is what it may name of package time.

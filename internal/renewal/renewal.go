@@ -1,4 +1,4 @@
-// Package renewal runs a schedule (package schedule): one Scheduler serves all holds of a process with one goroutine, one
+// Package renewal renews holds and ends them: one Scheduler serves all holds of a process with one goroutine, one
 // timer and one heap of due times. It never waits for Redis: due items are handed out in
 // batches, answers come back through Confirm and Retry whenever they come, and a
 // deadline passes on time whatever hangs.
@@ -9,12 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/schedule"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
-
-// Item is one hold in the schedule. It is guarded by Scheduler.mu.
-type Item[T any] = schedule.Item[T]
 
 // Config is what a Scheduler needs from its owner. The functions run on the
 // scheduler's goroutine, without its lock, and must not block.
@@ -35,7 +31,7 @@ type Scheduler[T any] struct {
 	done chan struct{}
 
 	mu      sync.Mutex // guards the following and all scheduled items
-	heap    schedule.Heap[T]
+	heap    Heap[T]
 	waking  time.Time // when run will look next; if it will look only when told, asleep
 	asleep  bool
 	started bool
@@ -49,7 +45,7 @@ func New[T any](cfg Config[T]) *Scheduler[T] {
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
 		done:   make(chan struct{}),
-		heap:   schedule.New[T](time.Now()),
+		heap:   NewHeap[T](time.Now()),
 		asleep: true,
 	}
 }
@@ -57,30 +53,26 @@ func New[T any](cfg Config[T]) *Scheduler[T] {
 // Add is that of the heap. The first Add starts the goroutine.
 func (s *Scheduler[T]) Add(it *Item[T], sent time.Time, first, ttl time.Duration, renewed bool) time.Time {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.stopped {
-		s.mu.Unlock()
 		return validity.Deadline(sent, first)
 	}
 	deadline := s.heap.Add(it, time.Now, sent, first, ttl, renewed)
+	s.wakeLocked(it)
 	s.startLocked()
-	sooner := s.soonerLocked(it)
-	s.mu.Unlock()
-	s.notify(sooner)
 	return deadline
 }
 
 // AddEnd is that of the heap, and like Add for the rest.
 func (s *Scheduler[T]) AddEnd(it *Item[T], deadline time.Time) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.stopped {
-		s.mu.Unlock()
 		return
 	}
 	s.heap.AddEnd(it, deadline)
+	s.wakeLocked(it)
 	s.startLocked()
-	sooner := s.soonerLocked(it)
-	s.mu.Unlock()
-	s.notify(sooner)
 }
 
 func (s *Scheduler[T]) startLocked() {
@@ -93,19 +85,19 @@ func (s *Scheduler[T]) startLocked() {
 // Confirm is that of the heap.
 func (s *Scheduler[T]) Confirm(it *Item[T], sent time.Time, set, ttl time.Duration) (time.Time, bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	deadline, ok := s.heap.Confirm(it, sent, set, ttl)
-	sooner := s.soonerLocked(it)
-	s.mu.Unlock()
-	s.notify(sooner)
+	s.wakeLocked(it)
 	return deadline, ok
 }
 
 // Retry is that of the heap.
 func (s *Scheduler[T]) Retry(it *Item[T]) {
 	s.mu.Lock()
-	sooner := s.heap.Retry(it, time.Now) && s.soonerLocked(it)
-	s.mu.Unlock()
-	s.notify(sooner)
+	defer s.mu.Unlock()
+	if s.heap.Retry(it, time.Now) {
+		s.wakeLocked(it)
+	}
 }
 
 // Remove is that of the heap.
@@ -145,17 +137,9 @@ func (s *Scheduler[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// soonerLocked reports whether run must be told of it because it would look too
-// late otherwise.
-func (s *Scheduler[T]) soonerLocked(it *Item[T]) bool {
-	if s.asleep {
-		return s.heap.Has(it)
-	}
-	return s.heap.IsDueBefore(it, s.waking)
-}
-
-func (s *Scheduler[T]) notify(sooner bool) {
-	if !sooner {
+// wakeLocked has run look again if it would look too late for an item otherwise.
+func (s *Scheduler[T]) wakeLocked(it *Item[T]) {
+	if s.asleep && !s.heap.Has(it) || !s.asleep && !s.heap.IsDueBefore(it, s.waking) {
 		return
 	}
 	select {

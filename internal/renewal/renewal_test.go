@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/schedule"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -183,7 +182,7 @@ func TestFixedLease_OnlyExpires(t *testing.T) {
 func TestConfirm_OfLessDoesNotPutTheRenewalOff(t *testing.T) {
 	for name, tc := range map[string]struct{ first, due time.Duration }{
 		"of its own TTL": {ttl, ttl / 3},
-		"of a claim":     {2 * time.Second, schedule.Soon},
+		"of a claim":     {2 * time.Second, Soon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, s *Scheduler[string], l *log) {

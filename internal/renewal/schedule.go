@@ -1,14 +1,4 @@
-// Package schedule decides when holds are renewed and when they end: a heap of due times. It is pure: each call takes the
-// time that it needs. A Heap and its items are guarded by the mutex of its owner, see package renewal.
-//
-//	  Add                 Confirm: deadline moves on
-//	   |                  +-------------+
-//	   v      due         v             |
-//	waiting ---------> handed out ------+--- Retry: soon again
-//	   |                  |
-//	   +---- deadline ----+--> expired, once, and gone
-//	   +---- Remove ------+--> gone
-package schedule
+package renewal
 
 import (
 	"container/heap"
@@ -43,14 +33,23 @@ func slack(ttl time.Duration) time.Duration { return ttl / 12 }
 // have: so late that what is over by then costs no renewal.
 const Soon = 25 * time.Millisecond
 
-// Heap is a schedule.
+// Heap is a schedule: it decides when holds are renewed and when they end. It is pure: each call takes the time that it needs. A Heap and
+// its items are guarded by the mutex of its owner.
+//
+//	  Add                 Confirm: deadline moves on
+//	   |                  +-------------+
+//	   v      due         v             |
+//	waiting ---------> handed out ------+--- Retry: soon again
+//	   |                  |
+//	   +---- deadline ----+--> expired, once, and gone
+//	   +---- Remove ------+--> gone
 type Heap[T any] struct {
 	epoch time.Time
 	items items[T]
 }
 
-// New returns an empty heap. Its times are counted from epoch, which has a monotonic reading.
-func New[T any](epoch time.Time) Heap[T] { return Heap[T]{epoch: epoch} }
+// NewHeap returns an empty heap. Its times are counted from epoch, which has a monotonic reading.
+func NewHeap[T any](epoch time.Time) Heap[T] { return Heap[T]{epoch: epoch} }
 
 // at converts a time that has a monotonic reading.
 func (s *Heap[T]) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }

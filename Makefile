@@ -9,7 +9,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath -gcflags=github.com/holdfast-go/holdfast/...=-dwarf=false
 TESTS = $(GO) run $(GOTESTSUM) --format $(if $(VERBOSE),testname,pkgname) --hide-summary skipped -- -vet=off -ldflags=-w
 # Targets in a row; those joined by + run side by side.
-STEPS = MAKE="$(MAKE)" $(GO) run ./tools/steps
+STEPS = MAKE="$(MAKE)" bash tools/steps.sh
 # Analyses and simulations allocate much and keep little. Without collections up to a gigabyte, make lint takes 56 s of processor time in a
 # new clone on a busy machine, and 66 s with them.
 SPARSE = GOGC=off GOMEMLIMIT=1GiB
@@ -49,7 +49,7 @@ lint: ## go vet and staticcheck (honnef.co/go/tools) in one pass; in another mod
 LOCKS = . $(addprefix ./internal/,docs engine $(addprefix locktest/,faults queue several state telemetry))
 
 # The packages whose tests need no server, and all others but those with a target of their own.
-PURE = ./debug ./scripts $(addprefix ./tools/,figures steps) $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
+PURE = ./debug ./scripts ./tools/figures $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)
 OTHERS = $$($(GO) list ./... | $(call WITHOUT,$(LOCKS) $(PURE) ./internal/explore ./internal/interop ./internal/sim))
 # Those beside LOCKS that the race detector is of use for. The examples' stage starts programs that are built without it.
 # internal/topology has a target of its own. The tests of the command start it hundreds of times, which takes minutes with the race

@@ -82,7 +82,6 @@ var imports = map[string][]string{
 	"/tools/journeys":         {"", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/tools/journeys/program": {"", "/tools/journeys/trace", "github.com/redis/go-redis/v9"},
 	"/tools/journeys/trace":   {},
-	"/tools/steps":            {},
 
 	"/examples/stage":            {"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/logging", "/internal/vredis"},
 	"/examples/flash-sale":       {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"}, // public packages only, so that it can be copied

@@ -64,13 +64,3 @@ func TestPlan_ClockIsSet(t *testing.T) {
 		}
 	}
 }
-
-// comparisons are what the package may compare times with, by function. Each is by both clocks, or a step of the clock does
-// no harm: that is said behind it.
-var comparisons = map[string][]string{
-	"until":         {"Sub", "Sub"},               // the lesser of both
-	"guardian.tell": {"Equal", "Sub", "UnixNano"}, // the time that is left, and the wall clock's time
-	"readOrders":    {"Sub", "Unix"},              // the lesser of both
-	"guard.finish":  {"Before"},                   // of two times that were reckoned from the monotonic clock of this process
-	"terms.step":    {"Sub"},                      // whether a second TERM comes soon: by the monotonic clock of this process
-}

@@ -1,7 +1,6 @@
 package vredis_test
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -89,82 +88,6 @@ func TestServer_NothingExpiresInAScript(t *testing.T) {
 	want(t, "after it", s.Do("exists", "k"), int64(0))
 }
 
-// What a script has written before it failed stays.
-func TestServer_AScriptThatFailsIsNotUndone(t *testing.T) {
-	s := vredis.New(vredis.Options{})
-	if _, failed := s.Do("eval", "redis.call('set','k','v') redis.call('nosuch')", "0").(error); !failed {
-		t.Error("no error")
-	}
-	want(t, "k", s.Do("get", "k"), "v")
-}
-
-func TestServer_FreezeAnswersWhenThawed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := vredis.New(vredis.Options{})
-		rdb := client(t, s, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = time.Second, -1 })
-		want(t, "Ping", rdb.Ping(t.Context()).Err(), nil)
-		s.Freeze()
-		if err := rdb.Set(t.Context(), "late", "1", 0).Err(); err == nil {
-			t.Error("a frozen server answered")
-		}
-		s.Thaw()
-		want(t, "Get", rdb.Get(t.Context(), "late").Val(), "1") // though the client has closed that connection
-		s.Freeze(vredis.Handshake...)
-		go func() { time.Sleep(500 * time.Millisecond); s.Thaw() }()
-		begin := time.Now()
-		want(t, "Set", rdb.Set(t.Context(), "k", "1", 0).Err(), nil)
-		want(t, "time", time.Since(begin), 500*time.Millisecond)
-	})
-}
-
-func TestServer_RestartEndsConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		s := vredis.New(vredis.Options{})
-		rdb := client(t, s, func(o *redis.Options) { o.MaxRetries = -1 })
-		rdb.Set(ctx, "k", "v", 0)
-		sha, id := rdb.ScriptLoad(ctx, "return 1").Val(), rdb.ClientID(ctx).Val()
-		s.Restart(true)
-		if rdb.ClientID(ctx).Val() == id {
-			t.Error("the connection lived on")
-		}
-		want(t, "data that was kept", rdb.Get(ctx, "k").Val(), "v")
-		want(t, "a script", redis.HasErrorPrefix(rdb.EvalSha(ctx, sha, nil).Err(), "NOSCRIPT"), true)
-		s.Restart(false)
-		_ = rdb.Ping(ctx)
-		want(t, "data that was lost", rdb.Get(ctx, "k").Err(), redis.Nil)
-		s.Stop()
-		want(t, "connections", s.Connections(), 0)
-		_ = rdb.Ping(ctx)
-		if err := rdb.Ping(ctx).Err(); err == nil {
-			t.Error("a stopped server answered")
-		}
-		s.Start(true)
-		want(t, "Ping", rdb.Ping(ctx).Err(), nil)
-	})
-}
-
-func TestServer_RefusesWhatItSuffersFrom(t *testing.T) {
-	s := vredis.New(vredis.Options{})
-	rdb := client(t, s, func(o *redis.Options) { o.MaxRetries = -1 })
-	ctx := context.Background()
-	for _, c := range []struct {
-		set    func(bool)
-		prefix string
-	}{{s.SetOOM, "OOM"}, {s.SetReadOnly, "READONLY"}, {s.SetLoading, "LOADING"}, {s.SetMisconf, "MISCONF"}} {
-		want(t, "before "+c.prefix, rdb.Set(ctx, "k", "v", 0).Err(), nil)
-		c.set(true)
-		if err := rdb.Set(ctx, "k", "w", 0).Err(); !redis.HasErrorPrefix(err, c.prefix) {
-			t.Errorf("%s: got %v", c.prefix, err)
-		}
-		if c.prefix != "LOADING" {
-			want(t, "a read with "+c.prefix, rdb.Get(ctx, "k").Val(), "v")
-		}
-		want(t, "a look with "+c.prefix, s.Do("get", "k"), "v")
-		c.set(false)
-	}
-}
-
 func TestServer_WaitsForReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := vredis.New(vredis.Options{})
@@ -191,38 +114,6 @@ func TestServer_ACopyIsAsItWas(t *testing.T) {
 	want(t, "list", replica.Do("llen", "l"), int64(1))
 	want(t, "zset", replica.Do("zscore", "z", "a"), 1.0)
 	want(t, "string", replica.Do("get", "s"), "v")
-}
-
-func TestServer_UsersMayDoWhatTheyMay(t *testing.T) {
-	s := vredis.New(vredis.Options{})
-	if err := s.SetUser("u", "on", ">p", "~a*", "&c", "+@all", "-del"); err != nil {
-		t.Fatal(err)
-	}
-	rdb := client(t, s, func(o *redis.Options) { o.Username, o.Password = "u", "p" })
-	ctx := context.Background()
-	want(t, "allowed", rdb.Set(ctx, "a1", "v", 0).Err(), nil)
-	for what, err := range map[string]error{"key": rdb.Set(ctx, "b", "v", 0).Err(), "command": rdb.Del(ctx, "a1").Err(), "channel": rdb.Publish(ctx, "d", "m").Err()} {
-		if !redis.HasErrorPrefix(err, "NOPERM") {
-			t.Errorf("%s: got %v", what, err)
-		}
-	}
-	if err := s.SetUser("u", "~nonsense", "?"); err == nil {
-		t.Error("an unknown rule was taken")
-	}
-}
-
-func TestServer_LogsWhatItExecutes(t *testing.T) {
-	var got []string
-	s := vredis.New(vredis.Options{Log: func(e vredis.Executed) {
-		from := "client "
-		if e.Lua {
-			from = "lua "
-		}
-		got = append(got, from+strings.Join(e.Args[:2], " ")+e.Err[:min(9, len(e.Err))])
-	}})
-	s.Do("set", "k", "v")
-	s.Do("eval", "return redis.pcall('lpush', 'k', 'v')", "0")
-	want(t, "log", got, []string{"client set k", "lua lpush kWRONGTYPE", "client eval return redis.pcall('lpush', 'k', 'v')WRONGTYPE"})
 }
 
 // What it does not do it says.

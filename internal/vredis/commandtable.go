@@ -89,6 +89,7 @@ func init() {
 		{"client", -2, "", 0, 0, 0, "slow", nil},
 		{"client|id", 2, "noscript loading stale", 0, 0, 0, "slow connection", cmdClientId},
 		{"client|list", -2, "admin noscript loading stale", 0, 0, 0, "admin slow dangerous connection", cmdClientList},
+		{"client|pause", -3, "admin noscript loading stale", 0, 0, 0, "admin slow dangerous connection", cmdClientPause},
 		{"client|kill", -3, "admin noscript loading stale", 0, 0, 0, "admin slow dangerous connection", cmdClientKill},
 		{"select", 2, "loading stale fast", 0, 0, 0, "fast connection", cmdSelect},
 		{"ping", -1, "fast", 0, 0, 0, "fast connection", cmdPing},

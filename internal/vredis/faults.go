@@ -80,7 +80,7 @@ func (s *Server) refusesInScript(d *command) any {
 
 // holdsLocked reports whether the server, frozen or paused, leaves a command for later.
 func (s *Server) holdsLocked(args []string) bool {
-	return s.faults.frozen && !slices.Contains(s.faults.spared, strings.ToLower(args[0])) || s.asleepLocked(args)
+	return s.faults.frozen && !slices.Contains(s.faults.spared, strings.ToLower(args[0])) || s.pause.holds(args, s.now())
 }
 
 func (s *Server) change(f func()) {

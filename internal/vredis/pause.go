@@ -7,12 +7,38 @@ import (
 	"time"
 )
 
-// greetings are the commands that DEBUG SLEEP spares, as Freeze should: clients begin a connection with them.
+// pause is what CLIENT PAUSE and DEBUG SLEEP begin; guarded by Server.mu. Commands are left for later until it ends, but for
+// those that clients begin a connection with, as with Freeze.
+type pause struct {
+	until time.Time
+	all   bool // not only what may write
+}
+
+// holds reports whether a command is left for later.
+func (p *pause) holds(args []string, now time.Time) bool {
+	if !now.Before(p.until) {
+		return false
+	}
+	name := strings.ToLower(args[0])
+	if p.all {
+		return !slices.Contains(greetings, name)
+	}
+	d := commands[name]
+	return d != nil && (d.has("write") || slices.Contains([]string{"eval", "evalsha", "publish", "spublish"}, name))
+}
+
+// greetings are what a pause of all commands spares.
 var greetings = []string{"hello", "auth", "client", "select"}
 
-// asleepLocked reports whether DEBUG SLEEP leaves a command for later.
-func (s *Server) asleepLocked(args []string) bool {
-	return s.now().Before(s.asleep) && !slices.Contains(greetings, strings.ToLower(args[0]))
+// pauseLocked has commands left for later for d. The server goes on by itself.
+func (s *Server) pauseLocked(d time.Duration, all bool, then func()) {
+	s.pause = pause{until: s.now().Add(d), all: all}
+	time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		then()
+		s.goOnLocked()
+	})
 }
 
 // goOnLocked executes what has come while commands were left for later.
@@ -22,6 +48,20 @@ func (s *Server) goOnLocked() {
 	for _, c := range all {
 		c.serveLocked()
 	}
+}
+
+func cmdClientPause(s *Server, _ *conn, a []string) any {
+	ms, ok := parseInt(a[2])
+	switch {
+	case !ok:
+		return replyError("ERR timeout is not an integer or out of range")
+	case ms < 0:
+		return replyError("ERR timeout is negative")
+	case len(a) > 4 || len(a) == 4 && !strings.EqualFold(a[3], "write") && !strings.EqualFold(a[3], "all"):
+		return replyError("ERR syntax error")
+	}
+	s.pauseLocked(time.Duration(ms)*time.Millisecond, len(a) == 3 || strings.EqualFold(a[3], "all"), func() {})
+	return statusOK
 }
 
 // cmdDebugSleep is answered when the server wakes up.
@@ -35,15 +75,11 @@ func cmdDebugSleep(s *Server, c *conn, a []string) any {
 	}
 	d := time.Duration(seconds * float64(time.Second))
 	c.waiting = time.NewTimer(d) // nothing that the client sends meanwhile is executed
-	s.asleep = s.now().Add(d)
-	time.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	s.pauseLocked(d, true, func() {
 		if !c.dead {
 			c.waiting = nil
 			c.sendLocked(statusOK)
 		}
-		s.goOnLocked()
 	})
 	return silent{}
 }

@@ -50,7 +50,7 @@ type Server struct {
 	calls    map[string]int64 // executed, by name
 	config   map[string]string
 	faults   faults
-	asleep   time.Time // until when DEBUG SLEEP lasts
+	pause    pause
 	started  time.Time
 	running  bool
 	call     *invocation // the script that runs; nil: none

@@ -109,7 +109,7 @@ func (b *inbox) Unproven() {
 // echo completes a question by which the process sends itself a message, if one is of use.
 func (eng *Engine) echo(q *lock.Question) {
 	q.Channel = eng.inbox.channel
-	if q.Own && eng.Subscriber.Sharded() {
+	if q.Echo == lock.EchoOwn && eng.Subscriber.Sharded() {
 		q.Channel = q.Of().Keys().Channel()
 	}
 	if q.Message = eng.Subscriber.Echo(q.Channel); q.Message == "" {

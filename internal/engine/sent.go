@@ -30,7 +30,7 @@ func (eng *Engine) sentFor(s *lock.Send) *sent {
 	x.of, x.copy = s.Request, s.Copy
 	x.call.Handler, x.call.Patience, x.call.Dial, x.call.Lapses = x, s.Patience, s.Dial, s.Lapses
 	x.call.Trace, _ = s.Trace.(context.Context)
-	if q, ok := s.Request.(*lock.Question); ok && q.Echo {
+	if q, ok := s.Request.(*lock.Question); ok && q.Echo != lock.NoEcho {
 		eng.echo(q)
 	}
 	eng.Process.Ask(&x.call, s.Request)

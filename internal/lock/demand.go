@@ -45,15 +45,30 @@ func (lk *Lock) Unproven(m *Moment, own bool) {
 		holds = []*Hold{lk.bidOf(w).claim}
 	}
 	if len(holds) > 0 {
-		lk.askWith(m, holds[0], Question{Echo: true, Own: own})
+		lk.askWith(m, holds[0], Question{Echo: echoTo(own)})
 	}
+}
+
+// Echo is a message that the process sends itself, to see whether it arrives.
+type Echo uint8
+
+const (
+	NoEcho    Echo = iota
+	EchoInbox      // to its inbox
+	EchoOwn        // to the lock's own channel, if that is sharded; else to the inbox
+)
+
+func echoTo(own bool) Echo {
+	if own {
+		return EchoOwn
+	}
+	return EchoInbox
 }
 
 // Question is that question.
 type Question struct {
 	Hold *Hold
-	Echo bool // the process is to send itself a message, to see whether it arrives
-	Own  bool // that goes to the lock's own channel, if sharded, and not to the inbox
+	Echo Echo
 
 	// Of the shell.
 	Channel, Message string // of the echo; empty: there is none

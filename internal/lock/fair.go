@@ -33,7 +33,7 @@ func (lk *Lock) firstPlace() *Bid {
 // Join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
 type Join struct {
 	lock  *Lock
-	Back  bool   // they have stood there before, and return to the front
+	Place Place  // new ones, or, for those who have stood there before, the same
 	Deaf  bool   // the process has no inbox
 	Tries []*Try // of the waiters that the reply is a verdict for
 }
@@ -56,7 +56,7 @@ func (lk *Lock) join(m *Moment) {
 	if lk.places.joining != nil {
 		return
 	}
-	j := &Join{lock: lk}
+	j := &Join{lock: lk, Place: NewPlace}
 	more := lk.gather(m, j, lk.firstWithoutPlace())
 	if more {
 		lk.missed.add(missedPlaces) // for the next request
@@ -131,7 +131,7 @@ func (j *Join) send(m *Moment) {
 	j.Deaf = m.knows().Inbox != Heard
 	patience := m.patienceFor(j.Tries[0].Hold.Terms.TTL)
 	for _, t := range j.Tries {
-		t.inJoin, t.Patience = true, patience
+		t.carrier, t.Patience = inJoin, patience
 	}
 	j.lock.places.joining = j
 	m.send(Send{Request: j, Patience: patience})

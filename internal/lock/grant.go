@@ -117,7 +117,7 @@ func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
 		lk.missed.add(missedLock) // this one is in no queue, so no release tells it
 	}
 	r := lk.giveUp(m, h, trace)
-	r.held = true
+	r.why = unlocked
 	lk.step(m)
 	return r
 }
@@ -191,7 +191,7 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 		return
 	}
 	m.effects().Counts.Granted++
-	h.short = true
+	h.origin = byMessage
 	if h.Terms.Fencing {
 		h.Tokens = wire.TokensPerGrant
 	}

@@ -41,6 +41,15 @@ const (
 	over                   // released, lost or given up; never held again
 )
 
+// origin is how a hold came about.
+type origin uint8
+
+const (
+	byRequest   origin = iota
+	byMessage          // until the first renewal its TTL is that of a grant
+	byDowngrade        // a write hold became it
+)
+
 // claim reports whether the hold is a claim, which Redis may grant.
 func (p phase) claim() bool { return p <= standing }
 
@@ -60,18 +69,17 @@ type Hold struct {
 
 	// There can be many thousand holds: the order leaves no gap.
 
-	phase      phase
-	Kind       Kind   // not changed, and here because it fills a gap
-	copies            // of its acquire request, or of the downgrade: the release leaves a tombstone for stray ones
-	extended   bool   // Extend has asked for more than its TTL, and may not have been answered
-	downgraded bool   // a write hold became it
-	demand     demand // by other processes
-	Turn       uint8  // grants by the server in a row that led to this hold
-	Tokens     uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
-	short      bool   // until the first renewal its TTL is that of a grant by message
-	stays      bool   // an Unlock has ended its last lease: it may linger, or stays taken until WithHoldAtLeast is over
-	roundTrip  uint32 // of the latest renewal, in microseconds
-	token      uint64 // the last fencing token given out
+	phase     phase
+	Kind      Kind   // not changed, and here because it fills a gap
+	copies           // of its acquire request, or of the downgrade: the release leaves a tombstone for stray ones
+	extended  bool   // Extend has asked for more than its TTL, and may not have been answered
+	demand    demand // by other processes
+	Turn      uint8  // grants by the server in a row that led to this hold
+	Tokens    uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
+	origin    origin // how it came about
+	stays     bool   // an Unlock has ended its last lease: it may linger, or stays taken until WithHoldAtLeast is over
+	roundTrip uint32 // of the latest renewal, in microseconds
+	token     uint64 // the last fencing token given out
 
 	bid      *Bid          // the bid whose claim it is; nil once it is granted or given up
 	Deadline time.Time     // until then the hold is trusted

@@ -149,7 +149,7 @@ func (lk *Lock) look(m *Moment) {
 		return
 	}
 	if h.demand == demandUnknown && m.Age()-h.tenure >= lingerLook/2 { // the last reply began the slice, some time after the last look
-		lk.askWith(m, h, Question{Echo: true}) // nothing else shows that messages from others would arrive
+		lk.askWith(m, h, Question{Echo: EchoInbox}) // nothing else shows that messages from others would arrive
 	}
 	lk.arm(m, alarmLinger, min(left, lingerLook))
 }
@@ -222,7 +222,7 @@ func (lk *Lock) asksHolder(m *Moment, b *Bid, v *Reply) bool {
 
 // awaitAnswer goes on after that: with the request that asks, if t was not one.
 func (lk *Lock) awaitAnswer(m *Moment, t *Try, v *Reply) {
-	if !t.Asks {
+	if t.Place != AskPlace {
 		lk.missed.add(missedLock)
 		return
 	}

@@ -106,7 +106,9 @@ func (lk *Lock) closeHold(m *Moment, h *Hold) {
 	h.stays = leased
 	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(LeaseClosed)), How: ByClose})
 	r := lk.startRelease(m, h, false, nil)
-	r.held = leased && !converting // the downgrade became a release too, and one of the two finds nothing
+	if leased && !converting { // else the downgrade became a release too, and one of the two finds nothing
+		r.why = unlocked
+	}
 }
 
 // Deleted is the event that the lock was deleted in Redis: all its holds end.
@@ -168,7 +170,7 @@ func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration)
 // Slack is which part of the lease is left at now.
 func (h *Hold) Slack(now time.Time) float64 {
 	ttl := h.Terms.TTL
-	if h.short && h.renewed == 0 {
+	if h.origin == byMessage && h.renewed == 0 {
 		ttl = h.Terms.Claim
 	}
 	window := ttl - validity.Margin(ttl)
@@ -211,6 +213,6 @@ func (h *Hold) prolongable() bool { return !h.Terms.Fixed || h.extended }
 func (lk *Lock) settleOwed(m *Moment, h *Hold, l *Lease) {
 	lk.missed.add(missedLock)
 	r := lk.giveUp(m, h, nil)
-	r.owed, r.lease = true, l
+	r.why, r.lease = late, l
 	lk.step(m)
 }

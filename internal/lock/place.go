@@ -84,7 +84,7 @@ func (r *Keep) end(m *Moment) {
 
 // toldOfPlace looks what has become of the place of h. The first waiter, or one that has been granted the lock without
 // hearing of it, asks for the lock: that brings it the grant, or its place. The others return together.
-func (lk *Lock) toldOfPlace(m *Moment, h *Hold, at Place) {
+func (lk *Lock) toldOfPlace(m *Moment, h *Hold, at Kept) {
 	b := h.bid
 	switch {
 	case at == PlaceKept || b.waiter == nil || b.current != nil:
@@ -109,7 +109,7 @@ func (lk *Lock) comeBack(m *Moment) {
 		return
 	}
 	p.lost = false
-	j := &Join{lock: lk, Back: true}
+	j := &Join{lock: lk, Place: SamePlace}
 	for w := lk.waiters.tail; w != nil && len(j.Tries) < joinBatch; w = w.prev {
 		b := w.bid
 		if b == nil || !b.lost {

@@ -14,12 +14,27 @@ type Release struct {
 	Late   int           // how many of the claims get a tombstone
 	Rest   time.Duration // for how long Hold stays taken; 0: it does not
 	Stand  uint64        // the number of the owner id that takes its place then
-	Queued bool          // it stood in the queue in Redis
-	Bury   bool          // a tombstone is to refuse late copies of its acquire
-
-	held bool // of a hold: if Redis does not know it, that is a loss
-	owed bool // of a hold that ended early, as the log has said
+	Left   Left
+	why    why
 }
+
+// Left is what may be left of the acquire of what is given up.
+type Left uint8
+
+const (
+	NothingLeft Left = iota
+	PlaceLeft        // it stood in the queue in Redis
+	CopiesLeft       // likewise, perhaps, and a tombstone is to refuse late copies
+)
+
+// why is why something is given up.
+type why uint8
+
+const (
+	unwanted why = iota // a claim, or what a caller has lost or never got
+	unlocked            // a hold: if Redis does not know it, that is a loss
+	late                // a hold that ended early, as the log has said
+)
 
 // Burial is for how long a tombstone refuses late copies of an acquire request. A
 // copy can lie in a socket's buffer for as long as the kernel retransmits; one that
@@ -39,7 +54,7 @@ func newRelease(m *Moment, h *Hold, queued bool) *Release {
 	r, now := new(Release), m.Now()
 	r.isFor(m, h, r)
 	r.until = h.goneBy(m, queued, now)
-	r.Queued, r.Bury = queued, h.stray()
+	r.Left = h.left(queued)
 	if r.Rest = h.stay(m, now); r.Rest > 0 {
 		r.Stand = m.world.Number()
 	}
@@ -49,13 +64,24 @@ func newRelease(m *Moment, h *Hold, queued bool) *Release {
 // start sends the first request. New requests for the lock wait for it as long as Unlock does.
 func (r *Release) start(m *Moment, trace any) {
 	lk := r.lock
-	if !r.told {
+	if r.heard == nothing {
 		r.colliding = 1
 		lk.releasing++
 	}
 	lk.known.asked(m.Age())
 	m.effects().Report.More++
 	r.send(m, trace)
+}
+
+// left is what may be left of the acquire of h, which stood in the queue in Redis if queued.
+func (h *Hold) left(queued bool) Left {
+	switch {
+	case h.stray():
+		return CopiesLeft
+	case queued:
+		return PlaceLeft
+	}
+	return NothingLeft
 }
 
 // goneBy is when h, which is given up now, is gone from Redis by itself, and late copies of its acquire as well.
@@ -110,7 +136,7 @@ func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) {
 			lk.missed.add(missedLock) // a copy that ran may have granted it here, as only its reply says
 		}
 		verdict := r.gone(m, reply.Says)
-		if r.held && verdict.Is(LeaseLost) {
+		if r.why == unlocked && verdict.Is(LeaseLost) {
 			m.end(Ended{Lock: lk, Lease: r.lease, How: Lost, Reason: verdict.Reason}) // a deferred Unlock drops its error
 		}
 		r.settle(m, verdict)
@@ -121,7 +147,7 @@ func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) {
 			r.again(m)
 		}
 	}
-	if !r.owed {
+	if r.why != late {
 		r.sayGaveUp(m)
 	}
 	lk.step(m)
@@ -132,9 +158,12 @@ func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) {
 // them.
 func (r *Release) handOn(m *Moment) {
 	r.tell(m, nil)
-	r.held, r.unclear = false, true // that the owner id is gone is no loss
+	r.unclear = true // that the owner id is gone is no loss
+	if r.why == unlocked {
+		r.why = unwanted
+	}
 	if r.Claims == nil {
-		r.Queued, r.Bury, r.flying, r.dead = true, r.Hold.stray(), 0, 0
+		r.Left, r.flying, r.dead = r.Hold.left(true), 0, 0
 		r.generation++
 	}
 	r.send(m, nil)

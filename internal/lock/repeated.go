@@ -50,7 +50,7 @@ func (r *Repeated) isFor(m *Moment, h *Hold, x Request) {
 func (r *Repeated) send(m *Moment, trace any) {
 	full := m.patienceFor(r.Hold.Terms.TTL)
 	patience := full
-	if !r.told {
+	if r.heard == nothing {
 		patience = r.patient.Sub(m.Now()) // Unlock's, over all copies
 	}
 	r.flying++
@@ -98,7 +98,7 @@ func (r *Repeated) again(m *Moment) {
 		return
 	}
 	pause := r.pause(m)
-	if left := r.patient.Sub(now); !r.told && left < pause {
+	if left := r.patient.Sub(now); r.heard == nothing && left < pause {
 		// Unlock has waited as long as it may, over all copies.
 		r.giveUpWaiting(m, r.trouble)
 	}
@@ -209,7 +209,9 @@ func (r *Repeated) uncollide(m *Moment) {
 		return
 	}
 	r.colliding = 0
-	lk.releasing -= n
+	if lk.releasing -= n; lk.releasing < 0 {
+		panic("holdfast: bug: more was given up than began to be")
+	}
 	lk.gaveUp(n)
 	lk.hasLeft(m, r)
 }
@@ -217,22 +219,33 @@ func (r *Repeated) uncollide(m *Moment) {
 // answers are what the calls of Unlock learn of a release. The call that began it waits as caller, for as long as
 // patience allows; the release itself goes on. Later calls wait in later. Only the shell knows what stands for a call.
 type answers struct {
-	caller    any      // the Unlock that began it; nil: none waits
-	verdict   *Verdict // of the whole release, until an Unlock asks again; once settled
-	later     []any    // calls of Unlock after one that could not wait longer
-	told      bool     // the Unlock that began it has its answer
-	confirmed bool     // an Unlock has returned nil
+	caller  any      // the Unlock that began it; nil: none waits
+	verdict *Verdict // of the whole release, until an Unlock asks again; once settled
+	later   []any    // calls of Unlock after one that could not wait longer
+	heard   heard
 }
+
+// heard is what calls of Unlock have been told.
+type heard uint8
+
+const (
+	nothing   heard = iota // the Unlock that began it waits
+	noSuccess              // it has its answer
+	success                // one has returned nil
+)
 
 // Await has the Unlock that began the release get its answer as caller.
 func (a *answers) Await(caller any) { a.caller = caller }
 
 // tell ends the wait of the Unlock that began the release.
 func (a *answers) tell(m *Moment, v *Verdict) {
-	if a.told {
+	if a.heard != nothing {
 		return
 	}
-	a.told, a.confirmed = true, v == nil
+	a.heard = noSuccess
+	if v == nil {
+		a.heard = success
+	}
 	if a.caller != nil {
 		m.answer(a.caller, v)
 	}
@@ -250,10 +263,12 @@ func (a *answers) end(m *Moment, v *Verdict) {
 
 // repeat is the answer to a repeated Unlock. One call gets the success, the others NotHeld.
 func (a *answers) repeat() *Verdict {
-	if a.confirmed {
+	if a.heard == success {
 		return Because(NotHeld)
 	}
-	a.confirmed = a.verdict == nil
+	if a.verdict == nil {
+		a.heard = success
+	}
 	return a.verdict
 }
 

@@ -76,11 +76,21 @@ const (
 	Lingering                 // another owner has it that may linger, and no other waits: it can be asked
 )
 
-// Place is what a keep says of one waiter.
+// Place is what a waiter wants of the queue if it is not granted the lock.
 type Place uint8
 
 const (
-	PlaceKept Place = iota
+	NoPlace   Place = iota // it does not wait
+	NewPlace               // a place, or the one that it has
+	SamePlace              // the place that it had, or if that was taken away, one in front
+	AskPlace               // one until the holder has answered
+)
+
+// Kept is what a keep says of one waiter's place.
+type Kept uint8
+
+const (
+	PlaceKept Kept = iota
 	PlaceLost
 	PlaceGranted // it has the lock
 )
@@ -101,7 +111,7 @@ type Reply struct {
 	Clock    int64         // Held: the server's time, milliseconds
 	Next     *Hold         // HandedOver: the claim of this process that it was granted to; nil: none
 	Notice   wire.Notice   // HandedOver: that grant
-	Places   []Place       // Listed: of each waiter
+	Places   []Kept        // Listed: of each waiter
 	Heard    int64         // Listed: how many clients have heard the echo; below 0: it was not sent
 }
 
@@ -134,6 +144,9 @@ func (c *copies) strands(roomless *bool) {
 
 // ends records that a copy has ended.
 func (c *copies) ends(roomless *bool) {
+	if c.flying == 0 {
+		panic("holdfast: bug: a request has ended that was not sent")
+	}
 	c.flying--
 	if *roomless {
 		c.dead--
@@ -151,6 +164,9 @@ func (c *copies) doubt(o Outcome) {
 
 // stranded is for a connection that is dead: the same claim is requested over another one.
 func (t *Try) stranded(m *Moment) {
+	if t.roomless {
+		return // it has ended
+	}
 	defer t.end(m) // when the release of what it may have been granted has begun
 	t.Hold.strands(&t.roomless)
 	b := t.Hold.bid
@@ -165,11 +181,7 @@ func (t *Try) stranded(m *Moment) {
 // end ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
 // is to be released depends on a dead connection.
 func (t *Try) end(m *Moment) {
-	if t.ended {
-		return
-	}
-	t.ended = true
-	if t.Stands && !t.Deaf {
+	if t.Place != NoPlace && !t.Deaf {
 		m.effects().Unrelied++
 	}
 	m.effects().Report.More--
@@ -188,10 +200,10 @@ func (t *Try) abandon(m *Moment) {
 
 // sendTo sends it. A repetition may stay unanswered for what is left to the callers that ask once, but for a round trip.
 func (t *Try) sendTo(m *Moment, trace any) {
-	full := m.acquirePatience(t.Hold.Terms, !t.Stands)
+	full := m.acquirePatience(t.Hold.Terms, t.Place == NoPlace)
 	t.Patience = max(full-t.tried, min(full, m.patienceFor(0)))
 	s := Send{Request: t, Patience: t.Patience, Trace: trace}
-	if !t.Stands {
+	if t.Place == NoPlace {
 		s.Dial = m.dialFor(t.Hold.Terms, full-t.Patience)
 	}
 	m.send(s)

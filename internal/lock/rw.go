@@ -28,7 +28,7 @@ func (h *Hold) isLeftToReaders() bool {
 // shares reports whether a reader can use the read hold h of another. One with a limit
 // or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
 func (h *Hold) shares(r *By) bool {
-	return h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.downgraded)
+	return h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.origin == byDowngrade)
 }
 
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,

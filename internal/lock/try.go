@@ -16,16 +16,21 @@ type Try struct {
 	heard    uint64        // World.Session then
 	tried    time.Duration // before that, by the request that it repeats over another connection
 	Patience time.Duration // how long it may stay unanswered
-	Stands   bool          // it asks for a place in the queue
-	Asks     bool          // likewise, until the holder has answered
-	Again    bool          // it stood there when Redis last answered
-	Deaf     bool          // the process had no inbox when it was sent; else, if it stands, the inbox stays until it ends
-	inJoin   bool          // it is one of a *Join
-	apart    bool          // it was sent for a caller with others, by one script for several locks
-	ended    bool          // Close does not wait for it any more
-	roomless bool          // see copies
+	Place    Place         // what it asks for, if the lock is not free
+	Deaf     bool          // the process had no inbox when it was sent; else, if it asks for a place, the inbox stays until it ends
+	carrier  carrier       // what it was sent by
+	roomless bool          // see copies. Close does not wait for it any more
 	polled   bool          // it was sent because no message had come, to a process that hears them
 }
+
+// carrier is what a try was sent by.
+type carrier uint8
+
+const (
+	alone   carrier = iota
+	inJoin          // a *Join
+	inSweep         // one script for several locks
+)
 
 // Of is the lock.
 func (t *Try) Of() *Lock { return t.Hold.lock }
@@ -60,11 +65,18 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 		c.Tokens = lk.tokensWanted(m, c)
 	}
 	lk.tries++
-	t.Asks = w.Once && b.asks != 0
-	t.Hold, t.n, t.Stands, t.Sent = c, lk.tries, !w.Once || t.Asks, m.Now()
-	t.Again = c.phase == standing
-	t.polled = m.polls && t.Again && m.knows().Inbox == Heard && m.Age() < b.ends
-	if t.Stands {
+	t.Hold, t.n, t.Sent = c, lk.tries, m.Now()
+	switch {
+	case w.Once && b.asks == 0:
+	case w.Once:
+		t.Place = AskPlace
+	case c.phase == standing:
+		t.Place = SamePlace
+	default:
+		t.Place = NewPlace
+	}
+	t.polled = m.polls && c.phase == standing && m.knows().Inbox == Heard && m.Age() < b.ends
+	if t.Place != NoPlace {
 		t.Deaf = !m.world.Rely()
 	} else {
 		t.Deaf = m.knows().Inbox != Heard
@@ -117,7 +129,9 @@ func (t *Try) Stranded(m *Moment, _ *Copy) {
 func (t *Try) replied(m *Moment, r *Reply) {
 	h := t.Hold
 	lk := h.lock
-	defer t.end(m)
+	if !t.roomless {
+		defer t.end(m)
+	}
 	lk.answered(m, r)
 	h.ends(&t.roomless)
 	h.doubt(r.Outcome)
@@ -131,11 +145,11 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		notice = b.notice
 		b.current, b.notice = nil, nil
 	}
-	if r.Says == Granted || r.Says == Unacked || r.Says == Held && t.Stands {
+	if r.Says == Granted || r.Says == Unacked || r.Says == Held && t.Place != NoPlace {
 		m.effects().Wrote = true
 	}
 	if b.waiter == nil {
-		if r.Says == Held && t.Stands {
+		if r.Says == Held && t.Place != NoPlace {
 			h.phase = standing // for undo to see
 		}
 		lk.undoLeft(m, h, r.Says == Granted || r.Says == Unacked)
@@ -159,7 +173,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
 		if t.polled && notice == nil && h.phase == held { // a message should have told of it
-			lk.askWith(m, h, Question{Echo: true, Own: lk.listening})
+			lk.askWith(m, h, Question{Echo: echoTo(lk.listening)})
 		}
 	case r.Outcome == Unsent:
 		lk.fail(m, Closed, nil)
@@ -187,7 +201,7 @@ func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
 		m.effects().Counts.Troubles++
 	}
 	lk.missed.add(missedLock)
-	if t.apart {
+	if t.carrier == inSweep {
 		lk.refuse(m, t.n, f, cause)
 		return
 	}
@@ -218,7 +232,7 @@ func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
 func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	lk.known.last = refusal
 	b := t.Hold.bid
-	if t.Stands {
+	if t.Place != NoPlace {
 		b.clock, b.before, b.foreign, b.lost = v.Clock, t.Sent, v.Foreign, false
 		b.ends = m.ageOf(t.Sent) + v.TTL
 		if v.TTL < 0 {
@@ -242,7 +256,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		lk.noticed(m, t.Hold, *notice)
 		return
 	}
-	if t.Stands && (t.Deaf || t.heard != m.knows().Session) && m.knows().Inbox == Heard {
+	if t.Place != NoPlace && (t.Deaf || t.heard != m.knows().Session) && m.knows().Inbox == Heard {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
 		lk.missed.add(missedPlaces | missedGrants)
 		if v.State != LeftOpen {
@@ -265,7 +279,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		lk.awaitAnswer(m, t, v)
 		return
 	}
-	if !t.Stands {
+	if t.Place == NoPlace {
 		// Taken over from a caller that asked once: the one that waits has no place yet.
 		lk.missed.add(missedLock)
 		return
@@ -292,7 +306,7 @@ func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
 		return
 	}
 	lk.troubled(m, r.Cause)
-	if lk.known.trouble().requests == 1 && !t.inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
+	if lk.known.trouble().requests == 1 && t.carrier != inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		lk.missed.add(missedLock | missedPlaces | missedGrants)

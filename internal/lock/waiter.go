@@ -180,7 +180,7 @@ func (lk *Lock) EnterWith(m *Moment, w *Waiter) *Try {
 	w.Once, w.Came = true, m.Age()
 	lk.park(w)
 	t := lk.newTry(m, w)
-	t.apart, t.Patience = true, m.acquirePatience(w.Terms, true)
+	t.carrier, t.Patience = inSweep, m.acquirePatience(w.Terms, true)
 	return t
 }
 

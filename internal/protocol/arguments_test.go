@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -30,7 +31,7 @@ func TestArguments_AreReadAsTheyAreWritten(t *testing.T) {
 			if got := read("grant", "offer_of", "(ARGV[1])", offer); got != parts("") {
 				t.Errorf("%q is read as %s", offer, got)
 			}
-			for place, word := range map[protocol.Place]string{protocol.NoPlace: "none", protocol.NewPlace: "new", protocol.SamePlace: "same", protocol.AskPlace: "ask"} {
+			for place, word := range map[lock.Place]string{lock.NoPlace: "none", lock.NewPlace: "new", lock.SamePlace: "same", lock.AskPlace: "ask"} {
 				for _, deaf := range []bool{false, true} {
 					stand := protocol.Stand(place, deaf, 5000)
 					want := []string{"string " + word, "number 6000", "string "}

@@ -150,7 +150,7 @@ func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {
 	if r.Outcome != command.Answered || !ok || len(codes) != len(k.Claims) {
 		return x
 	}
-	x.Says, x.Places = lock.Listed, make([]lock.Place, len(codes))
+	x.Says, x.Places = lock.Listed, make([]lock.Kept, len(codes))
 	for i, code := range codes {
 		switch code {
 		case int64(KeepDone):

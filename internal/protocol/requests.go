@@ -32,9 +32,9 @@ type Terms struct {
 	Acks *command.Acks // that a grant waits for, the same for all locks of a process; nil: none
 
 	// Arguments of scripts, boxed for argument lists; set by Process.Prepare.
-	ms    any                  // TTL in milliseconds
-	waits [AskPlace + 1][2]any // how to wait, and if the process is deaf, see Wait
-	offer any                  // how to grant the lock to the next waiter if this hold was no such grant, see Offer
+	ms    any                 // TTL in milliseconds
+	waits [len(places)][2]any // how to wait, see Wait: by place, and whether the process hears no inbox
+	offer any                 // how to grant the lock to the next waiter if this hold was no such grant, see Offer
 }
 
 // TermsOf are those that a lock's are a part of.
@@ -49,16 +49,18 @@ func (p *Process) Prepare(c *Terms) {
 	c.ms = validity.Milliseconds(c.TTL)
 	offer := Offer(validity.Milliseconds(c.Claim), 1, p.Counted)
 	c.offer = offer
-	for place := range c.waits {
-		c.waits[place] = [...]any{
-			Wait(p.stand(Place(place), false), offer, p.Publish.(string)),
-			Wait(p.stand(Place(place), true), offer, p.Publish.(string)),
+	for place := range places {
+		for i, deaf := range [...]bool{false, true} {
+			c.waits[place][i] = Wait(p.stand(lock.Place(place), deaf), offer, p.Publish.(string))
 		}
 	}
 }
 
 // stand says how waiters stand in a queue in Redis.
-func (p *Process) stand(place Place, deaf bool) string {
+func (p *Process) stand(place lock.Place, deaf bool) string {
+	if place == lock.NoPlace {
+		return Stand(place, false, 0)
+	}
 	return Stand(place, deaf, validity.Milliseconds(p.Patience))
 }
 
@@ -136,21 +138,12 @@ func (p *Process) Ask(c *command.Call, x lock.Request) {
 // Acquire is the request of one try, in a room.
 func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []any) {
 	h, terms := t.Hold, TermsOf(t.Hold.Terms)
-	place, deaf := NoPlace, 0
-	switch {
-	case !t.Stands:
-	case t.Asks:
-		place = AskPlace
-	case t.Again:
-		place = SamePlace
-	default:
-		place = NewPlace
-	}
-	if t.Stands && t.Deaf {
+	deaf := 0
+	if t.Deaf {
 		deaf = 1
 	}
 	script := kindOf(h).acquire
-	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, terms.waits[place][deaf])
+	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, terms.waits[t.Place][deaf])
 	if h.Terms.Fencing {
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
 	}
@@ -166,12 +159,12 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 	case r.Rest > 0:
 		return p.stay(room, r)
 	}
-	givenUp, script := r.Bury || r.Queued, kindOf(h).release
+	givenUp, script := r.Left != lock.NothingLeft, kindOf(h).release
 	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, p.offer(h))
-	switch {
-	case r.Bury:
+	switch r.Left {
+	case lock.CopiesLeft:
 		args = append(args, lock.Burial.Milliseconds())
-	case givenUp:
+	case lock.PlaceLeft:
 		args = append(args, 0)
 	}
 	return script, args
@@ -195,7 +188,7 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	}
 	args = command.CountKeys(args)
 	buried := int64(0)
-	if r.Bury {
+	if r.Left == lock.CopiesLeft {
 		buried = lock.Burial.Milliseconds()
 	}
 	return Stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), buried)
@@ -209,12 +202,9 @@ func (p *Process) Downgrade(room *command.Room, d *lock.Downgrade) (*command.Scr
 
 // Join is the request that puts waiters into a queue.
 func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
-	k, place := j.Of().Keys(), NewPlace
-	if j.Back {
-		place = SamePlace
-	}
+	k := j.Of().Keys()
 	args := make([]any, 0, 6+len(j.Tries))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, p.stand(place, j.Deaf), p.Owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, p.stand(j.Place, j.Deaf), p.Owners)
 	for _, t := range j.Tries {
 		args = append(args, tail(t.Hold))
 	}
@@ -225,7 +215,7 @@ func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
 func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 	k := r.Of().Keys()
 	args := make([]any, 0, 5+len(r.Claims))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, p.stand(SamePlace, r.Deaf), p.Owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, p.stand(lock.SamePlace, r.Deaf), p.Owners)
 	for _, h := range r.Claims {
 		args = append(args, tail(h))
 	}
@@ -277,20 +267,11 @@ func (p *Process) AcquireTogether(tries []*lock.Try) (*command.Script, []any) {
 // Some arguments say several things, in words and whole numbers, because each argument costs Redis about a quarter of a
 // microsecond. lib/place.lua and lib/grant.lua take them apart.
 
-// Place is what a caller wants of the queue if it is not granted the lock.
-type Place uint8
-
-const (
-	NoPlace   Place = iota // it does not wait
-	NewPlace               // a place, or the one that it has
-	SamePlace              // the place that it had, or if that was taken away, one in front
-	AskPlace               // one until the holder has answered
-)
-
-var places = [...]string{NoPlace: "none", NewPlace: "new", SamePlace: "same", AskPlace: "ask"}
+// places are the words for what a caller wants of the queue.
+var places = [...]string{lock.NoPlace: "none", lock.NewPlace: "new", lock.SamePlace: "same", lock.AskPlace: "ask"}
 
 // Stand says how a caller waits. A deaf process hears no inbox. The place is kept for patience milliseconds.
-func Stand(place Place, deaf bool, patience int64) string {
+func Stand(place lock.Place, deaf bool, patience int64) string {
 	inbox := "heard"
 	if deaf {
 		inbox = "deaf"

@@ -54,12 +54,12 @@ func (e *entry) name() string {
 }
 
 // entryOf is the entry that a lock is of.
-func entryOf(l *lock.Lock) *entry { return l.Shell().(*entry) }
+func entryOf(l *lock.Lock) *entry { return l.Shell.(*entry) }
 
 // mapped is the lock's name as Redis sees it.
-func (e *entry) mapped() string { return e.lock.Keys().Lock.(string) }
+func (e *entry) mapped() string { return e.lock.Keys.Lock.(string) }
 
-func (e *entry) channel() string { return e.lock.Keys().Channel() }
+func (e *entry) channel() string { return e.lock.Keys.Channel() }
 
 // Heard is called by the subscriber for each message on one of Redisson's channels.
 func (e *entry) Heard(payload string) {

@@ -110,7 +110,7 @@ func (b *inbox) Unproven() {
 func (eng *Engine) echo(q *lock.Question) {
 	q.Channel = eng.inbox.channel
 	if q.Echo == lock.EchoOwn && eng.Subscriber.Sharded() {
-		q.Channel = q.Of().Keys().Channel()
+		q.Channel = q.Of().Keys.Channel()
 	}
 	if q.Message = eng.Subscriber.Echo(q.Channel); q.Message == "" {
 		q.Channel = ""

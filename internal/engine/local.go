@@ -52,7 +52,7 @@ func (e *entry) local() Local {
 
 // localLocked is local without WaiterHolds. The waiter's context, which may be code of the user, says that; nil: it holds nothing.
 func (e *entry) localLocked() (l Local, under context.Context) {
-	l = Local{Name: e.name(), Kind: e.lock.Family()}
+	l = Local{Name: e.name(), Kind: e.lock.Family}
 	since, releasing := e.lock.Releasing()
 	if first := e.lock.First(); first != nil {
 		w := first.Shell.(*waiter)
@@ -72,7 +72,7 @@ func (e *entry) localLocked() (l Local, under context.Context) {
 		}
 	}
 	if h := e.lock.Lingering(); h != nil && l.State == "" {
-		l.Kind, l.State, l.Since, l.Deadline = h.Kind, "idle", e.engine.at(e.lock.LingersSince()), h.Deadline
+		l.Kind, l.State, l.Since, l.Deadline = h.Kind, "idle", e.engine.at(e.lock.Lingers), h.Deadline
 	}
 	return l, under
 }

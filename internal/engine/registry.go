@@ -38,7 +38,7 @@ func (eng *Engine) entry(n *named) (*entry, *Verdict) {
 	}
 	eng.mu.Unlock()
 	n.entry.Store(e)
-	n.keys.CompareAndSwap(nil, e.lock.Keys())
+	n.keys.CompareAndSwap(nil, e.lock.Keys)
 	if made {
 		eng.Identity.begin()
 	}
@@ -67,7 +67,7 @@ func (eng *Engine) recallLocked(e *entry) bool {
 	if e.listing == unused {
 		e.listing = kept
 	} else {
-		r := eng.entries[e.lock.Family()]
+		r := eng.entries[e.lock.Family]
 		if r[e.mapped()] != nil {
 			return false
 		}
@@ -101,7 +101,7 @@ func (eng *Engine) forget(e *entry) {
 
 // dropLocked takes an entry that is not in use out of the registry.
 func (eng *Engine) dropLocked(e *entry) {
-	delete(eng.entries[e.lock.Family()], e.mapped())
+	delete(eng.entries[e.lock.Family], e.mapped())
 	e.listing = unlisted
 }
 

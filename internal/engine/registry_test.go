@@ -33,7 +33,7 @@ func (x names) enter(k Kind, name string) *entry {
 	x.t.Helper()
 	n := x.handle(k, name, false)
 	e, v := x.entry(n)
-	if v != nil || n.entry.Load() != e || n.wireKeys() != e.lock.Keys() {
+	if v != nil || n.entry.Load() != e || n.wireKeys() != e.lock.Keys {
 		x.t.Fatalf("%s: %v; the handle knows %v", name, v, n.entry.Load())
 	}
 	if e.listing == unused && !x.recallLocked(e) {
@@ -48,7 +48,7 @@ func (x names) enter(k Kind, name string) *entry {
 func (x names) leave(e *entry) {
 	x.t.Helper()
 	x.forget(e)
-	if x.existing(e.lock.Family(), e.mapped()) != nil {
+	if x.existing(e.lock.Family, e.mapped()) != nil {
 		x.t.Fatalf("%s: forgotten, and in use", e.mapped())
 	}
 }
@@ -75,7 +75,7 @@ func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 		t.Error("the entry of another lock")
 	}
 	n := x.handle(MutexKind, "a", true)
-	if again, _ := x.entry(n); again != e || n.wireKeys() != e.lock.Keys() {
+	if again, _ := x.entry(n); again != e || n.wireKeys() != e.lock.Keys {
 		t.Error("a handle with fencing has names of its own")
 	}
 	if n := len(x.recent.ring); n != 1 {

@@ -15,13 +15,13 @@ import (
 func (e *entry) sync(ev *event) (heard bool) {
 	r, l := e.runs, &e.lock
 	var idle *lock.Hold
-	if l.LingersSince() != 0 {
+	if l.Lingers != 0 {
 		idle = l.Lingering()
 	}
-	if r == nil && (l.Rings() != 0 || l.Listens() || idle != nil) {
+	if r == nil && (l.Rings != 0 || l.Listening || idle != nil) {
 		r = e.run()
 	}
-	if r != nil && r.set != l.Rings() {
+	if r != nil && r.set != l.Rings {
 		e.syncTimer(&ev.Moment)
 	}
 	if r != nil && r.linger.hold != idle {
@@ -29,7 +29,7 @@ func (e *entry) sync(ev *event) (heard bool) {
 			ev.afterwards().oldest = oldest
 		}
 	}
-	if r != nil && (r.heard != l.Listens() || r.private != l.Private()) {
+	if r != nil && (r.heard != l.Listening || r.private != l.Private()) {
 		heard = e.syncChannels()
 	}
 	if l.IsOver() { // nothing is left of it
@@ -50,7 +50,7 @@ func (e *entry) run() *running {
 // syncTimer is that of the alarm.
 func (e *entry) syncTimer(m *lock.Moment) {
 	r := e.runs
-	r.set = e.lock.Rings()
+	r.set = e.lock.Rings
 	switch d := r.set - m.Age(); {
 	case r.set == 0:
 		r.timer.Stop()
@@ -87,8 +87,8 @@ func (eng *Engine) syncPause(r *lock.Repeated, now time.Time) {
 // syncChannels has the entry hear Redisson's channels, or not.
 func (e *entry) syncChannels() (heard bool) {
 	s, r, l := e.engine.Subscriber, e.runs, &e.lock
-	if r.heard != l.Listens() {
-		r.heard = l.Listens()
+	if r.heard != l.Listening {
+		r.heard = l.Listening
 		if !r.heard {
 			s.Remove(e.channel(), e)
 		} else {

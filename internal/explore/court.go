@@ -92,7 +92,7 @@ func (l lease) Ends() time.Duration { return l.j.time(l.Deadline()) }
 
 // granted is called with each lease that a caller gets.
 func (j *court) granted(c *caller, l *lock.Lease, reentry bool) {
-	n, h, p := l.Of().Shell().(int), l.Hold(), c.p()
+	n, h, p := l.Of().Shell.(int), l.Hold(), c.p()
 	x := &judge.Claim{Process: p, Who: fmt.Sprint("caller ", c.id), Owner: fmt.Sprint(p.id, "#", h.Number), Write: l.Kind() != lock.ReadKind, Locks: j.locks[n : n+1], Lease: lease{l, j}}
 	x.Stands = func(id string) bool {
 		h := l.Hold() // a downgrade makes another one

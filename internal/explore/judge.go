@@ -22,7 +22,7 @@ func (p *process) holdOf(n int) *lock.Hold {
 
 // awake: a waiter has something that will wake it.
 func (j *court) awake(p *process, n int, l *lock.Lock) {
-	if l.Waiting() == 0 || l.Rings() != 0 || l.Held() != nil {
+	if l.Waiting() == 0 || l.Rings != 0 || l.Held() != nil {
 		return
 	}
 	for _, f := range j.w.flights {
@@ -78,7 +78,7 @@ func (w *World) judgeReason(p *process, l *lock.Lease, reason lock.Reason) {
 
 // judgeTry is called with each request for a lock.
 func (w *World) judgeTry(p *process, t *lock.Try) {
-	if p.turn[t.Of().Shell().(int)] {
+	if p.turn[t.Of().Shell.(int)] {
 		w.judge.fails("turn", "it was the turn of one of Redisson's, and process %d asks", p.id)
 	}
 }
@@ -89,6 +89,6 @@ func (w *World) judgeReply(p *process, f *flight, r *lock.Reply) {
 	if _, ok := f.of.(*lock.Release); !ok || r.Says != lock.Done || !r.Wanted || l.Waiting() == 0 {
 		return
 	}
-	n := l.Shell().(int)
+	n := l.Shell.(int)
 	p.turn[n] = slices.ContainsFunc(w.callers, func(c *caller) bool { return c.Java && c.phase == waiting && c.Locks[0] == n })
 }

@@ -40,7 +40,7 @@ func (j *court) others() {
 
 // judgePass is called before a caller unlocks, and again by what follows it: a process passes a lock on for a slice or two.
 func (w *World) judgePass(c *caller, l *lock.Lease) {
-	p, n, h := c.p(), l.Of().Shell().(int), l.Hold()
+	p, n, h := c.p(), l.Of().Shell.(int), l.Hold()
 	w.after(func() {
 		if p.state == dead || p.holdOf(n) != h {
 			p.passes[n] = 0

@@ -109,7 +109,7 @@ func (p *process) end(l *lock.Lock, m *lock.Moment) {
 		p.pending += x.Report.More
 		p.relying -= x.Unrelied
 		if x.Saw > 0 {
-			name := l.Keys().Lock.(string)
+			name := l.Keys.Lock.(string)
 			p.seen[name] = max(x.Saw, p.seen[name])
 		}
 		for i := range x.Sends {
@@ -142,8 +142,8 @@ func (p *process) end(l *lock.Lock, m *lock.Moment) {
 	if l == nil {
 		return
 	}
-	n := l.Shell().(int)
-	if !l.Listens() {
+	n := l.Shell.(int)
+	if !l.Listening {
 		p.hears[n] = false
 	}
 	if l.Waiting() == 0 {

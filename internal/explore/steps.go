@@ -66,7 +66,7 @@ func (w *World) steps() (all []step) {
 			add(subscribes, p.id)
 		}
 		for n, l := range p.locks {
-			if l != nil && l.Listens() && !p.hears[n] {
+			if l != nil && l.Listening && !p.hears[n] {
 				add(listens, p.id*len(p.locks)+n)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 func (p *process) due(taken bool) func() {
 	now := p.w.now
 	for n, l := range p.locks {
-		if l != nil && l.Rings() != 0 && !p.set.Epoch.Add(l.Rings()).After(now) {
+		if l != nil && l.Rings != 0 && !p.set.Epoch.Add(l.Rings).After(now) {
 			return func() {
 				p.turn[n] = false
 				p.event(l, l.WakeUp)
@@ -85,8 +85,8 @@ func (w *World) next() (at time.Time, some bool) {
 			continue
 		}
 		for _, l := range p.locks {
-			if l != nil && l.Rings() != 0 {
-				add(p.set.Epoch.Add(l.Rings()))
+			if l != nil && l.Rings != 0 {
+				add(p.set.Epoch.Add(l.Rings))
 			}
 		}
 		for _, x := range p.limits {

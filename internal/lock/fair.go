@@ -137,33 +137,20 @@ func (j *Join) send(m *Moment) {
 	m.send(Send{Request: j, Patience: patience})
 }
 
-// over is called when another request may follow.
-func (j *Join) over() {
+// each is an event of all its tries. Another request may follow.
+func (j *Join) each(m *Moment, event func(t *Try)) {
 	if p := j.lock.places; p.joining == j {
 		p.joining = nil
 	}
+	for _, t := range j.Tries {
+		event(t)
+	}
+	j.lock.step(m)
 }
 
 func (j *Join) Replied(m *Moment, _ *Copy, r *Reply) {
-	j.over()
-	for _, t := range j.Tries {
-		t.replied(m, r)
-	}
-	j.lock.step(m)
+	j.each(m, func(t *Try) { t.replied(m, r) })
 }
 
-func (j *Join) Overdue(m *Moment, _ *Copy) {
-	j.over()
-	for _, t := range j.Tries {
-		t.overdue(m)
-	}
-	j.lock.step(m)
-}
-
-func (j *Join) Stranded(m *Moment, _ *Copy) {
-	j.over()
-	for _, t := range j.Tries {
-		t.stranded(m)
-	}
-	j.lock.step(m)
-}
+func (j *Join) Overdue(m *Moment, _ *Copy)  { j.each(m, func(t *Try) { t.overdue(m) }) }
+func (j *Join) Stranded(m *Moment, _ *Copy) { j.each(m, func(t *Try) { t.stranded(m) }) }

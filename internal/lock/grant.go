@@ -186,7 +186,7 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 	}
 	since, trusted := validity.Grant(m.Now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || !lk.admits(h.Kind) || m.set.Confirm || h.Terms.Fixed || h.Terms.AckWithin > 0 || n.Claim < h.Terms.Claim ||
-		h.Terms.Fencing && n.Token < m.world.TokenSeen(lk.keys)+wire.TokensPerGrant { // none, or the counter was lost
+		h.Terms.Fencing && n.Token < m.world.TokenSeen(lk.Keys)+wire.TokensPerGrant { // none, or the counter was lost
 		lk.try(m, b.waiter)
 		return
 	}

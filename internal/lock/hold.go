@@ -93,7 +93,7 @@ type Hold struct {
 func (h *Hold) Of() *Lock { return h.lock }
 
 // Keys are those of the lock.
-func (h *Hold) Keys() *wire.Keys { return h.lock.keys }
+func (h *Hold) Keys() *wire.Keys { return h.lock.Keys }
 
 // Leases is the youngest of the live leases; nil: there is none. Lease.Next has the others.
 func (h *Hold) Leases() *Lease { return h.leases }

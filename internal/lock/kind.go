@@ -70,14 +70,13 @@ func (lk *Lock) admits(k Kind) bool {
 
 // conflicts returns the holds beside which Redis does not grant one of kind k, unless they were deleted there.
 func (lk *Lock) conflicts(k Kind) []*Hold {
-	var all []*Hold
-	if !kinds[k].shared {
-		all = append(all, lk.reads.all()...)
+	switch {
+	case !kinds[k].shared:
+		return lk.Holds()
+	case lk.hold != nil:
+		return []*Hold{lk.hold}
 	}
-	if lk.hold != nil {
-		all = append(all, lk.hold)
-	}
-	return all
+	return nil
 }
 
 // inTheWay reports whether a hold or a waiter of this process keeps a caller that does not wait from getting

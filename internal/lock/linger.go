@@ -48,7 +48,7 @@ func (lk *Lock) heed(m *Moment, h *Hold) {
 // unheed ends that.
 func (lk *Lock) unheed(m *Moment, h *Hold) {
 	if h.phase == lingering {
-		lk.lingers = 0
+		lk.Lingers = 0
 	}
 	if h.Terms.Linger > 0 && h.phase.owns() {
 		m.world.Forget(h)
@@ -68,8 +68,8 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	if other := lk.Lingering(); other != nil {
 		lk.dismiss(m, other)
 	}
-	h.phase, lk.lingers = lingering, m.Age()
-	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.rings > m.Age()+next {
+	h.phase, lk.Lingers = lingering, m.Age()
+	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.Rings > m.Age()+next {
 		lk.arm(m, alarmLinger, next) // else it comes no later, and sees since when h lingers
 	}
 	return true
@@ -100,16 +100,13 @@ func (lk *Lock) Lingering() *Hold {
 	return nil
 }
 
-// LingersSince is since when it does, after Settings.Epoch; 0: none does.
-func (lk *Lock) LingersSince() time.Duration { return lk.lingers }
-
 // takeUp gives a hold that lingers to a caller that has just come. It returns nil if none does that the caller can use.
 func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
 	h := lk.Lingering()
 	if h == nil || !h.serves(by) || !h.reusable(m) {
 		return nil
 	}
-	lk.unused, lk.lingers = 0, 0
+	lk.unused, lk.Lingers = 0, 0
 	h.phase = held
 	lk.askDemand(m, h)
 	h.begin(m)
@@ -143,7 +140,7 @@ func (lk *Lock) look(m *Moment) {
 	if h == nil {
 		return // in use: the next Unlock sets the alarm
 	}
-	left := h.Terms.Linger - (m.Age() - lk.lingers)
+	left := h.Terms.Linger - (m.Age() - lk.Lingers)
 	if left <= 0 {
 		lk.dismiss(m, h)
 		return

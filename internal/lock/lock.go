@@ -33,8 +33,8 @@ import (
 // one bid. A fair lock has one bid, and one place in Redis's queue, for each waiter. What else makes a kind of lock is
 // in kind.go, and in a file for each: mutex.go, fair.go, rw.go.
 type Lock struct {
-	shell   any        // whose lock it is: the shell's
-	keys    *wire.Keys // of the handle that made it
+	Shell   any        // whose lock it is: the shell's. Not changed
+	Keys    *wire.Keys // of the handle that made it; not changed
 	rules   *rules     // of its family; not changed
 	waiters queue
 	hold    *Hold      // what excludes all other owners; nil: nothing that can be used
@@ -42,8 +42,8 @@ type Lock struct {
 	tries   uint64     // numbers the requests
 
 	known   known         // what Redis said last
-	rings   time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
-	lingers time.Duration // since when a hold lingers, likewise, if one does
+	Rings   time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
+	Lingers time.Duration // since when a hold lingers, likewise, if one does
 	places  *places       // of a lock with a bid for each waiter; nil: it has one for all. Not changed
 
 	absence   *absence // it was handed to another process; nil: not lately, or its rules do not ask for that
@@ -53,37 +53,23 @@ type Lock struct {
 
 	missed    missed // what is worth a request
 	alarm     alarm  // what the timer is to fire for
-	listening bool   // wants to hear Redisson's channels
+	Listening bool   // wants to hear Redisson's channels
+	Family    Kind   // up to WriteKind; not changed
 	life      life   // how far the lock has come
-	kind      Kind   // a family; not changed
 	unused    uint8  // idle times in a row that another process has ended, and beyond unusedMost Unlocks since: see linger.go
 }
 
 // Init makes a zero value the lock of a name. Its family is a kind up to WriteKind.
 func (lk *Lock) Init(family Kind, keys *wire.Keys, shell any) {
-	lk.kind, lk.rules, lk.keys, lk.shell = family, &kinds[family], keys, shell
+	lk.Family, lk.rules, lk.Keys, lk.Shell = family, &kinds[family], keys, shell
 	if lk.rules.bidsEach {
 		lk.places = new(places)
 	}
 }
 
-// Shell is what Init was given, and so are Keys and Family.
-func (lk *Lock) Shell() any       { return lk.shell }
-func (lk *Lock) Keys() *wire.Keys { return lk.keys }
-func (lk *Lock) Family() Kind     { return lk.kind }
-
-// What the shell is to have run for the lock, which it compares with what does at the end of each event: the alarm, Redisson's
-// channels, and the place in the list of all locks.
-
-// Rings is when the alarm is to fire, after Settings.Epoch; 0: it is off.
-func (lk *Lock) Rings() time.Duration { return lk.rings }
-
-// Listens reports whether it wants to hear Redisson's channels.
-func (lk *Lock) Listens() bool { return lk.listening }
-
 // Private is the claim whose private channel of Redisson's it wants to hear; nil: none.
 func (lk *Lock) Private() *Hold {
-	if b := lk.firstPlace(); b != nil && lk.listening {
+	if b := lk.firstPlace(); b != nil && lk.Listening {
 		return b.claim
 	}
 	return nil
@@ -129,7 +115,7 @@ const (
 func (lk *Lock) step(m *Moment) {
 	front, each := lk.waiters.head, lk.rules.bidsEach
 	if b := lk.firstPlace(); b != nil && b.foreign {
-		lk.listening = true // the first waiter may be another one now
+		lk.Listening = true // the first waiter may be another one now
 	}
 	switch {
 	case front == nil:
@@ -175,7 +161,7 @@ func (lk *Lock) gaveUp(n int32) {
 func (lk *Lock) rest(m *Moment) {
 	lk.missed.take(missedLock)
 	lk.known.last = nil // later callers have troubles of their own
-	lk.listening = false
+	lk.Listening = false
 	if lk.Lingering() != nil {
 		return // its alarm is on
 	}
@@ -188,13 +174,13 @@ func (lk *Lock) rest(m *Moment) {
 	}
 }
 
-// Redisson's channels are needed while an owner of Redisson's holds the lock or is next: lk.listening. A release by
+// Redisson's channels are needed while an owner of Redisson's holds the lock or is next: lk.Listening. A release by
 // Holdfast sends its message to the inbox of the process that it grants the lock to.
 
 // Freed is the event of a message on one of Redisson's channels that the lock was released. One that comes because the channel
 // lingers, which the lock does not want to hear any more, is of no use: a request for it would take its turn from Redisson.
 func (lk *Lock) Freed(m *Moment) {
-	if lk.listening && !lk.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
+	if lk.Listening && !lk.alarm.yields() { // it may be the message of this process's own release; the timer comes soon
 		lk.missed.add(missedLock)
 		lk.step(m)
 	}

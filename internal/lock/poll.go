@@ -41,15 +41,15 @@ func (lk *Lock) WakeUp(m *Moment) {
 // arm has the timer fire in d. If it is firing at this moment, that costs one request.
 func (lk *Lock) arm(m *Moment, a alarm, d time.Duration) {
 	lk.alarm = a
-	lk.rings = m.Age() + d
+	lk.Rings = m.Age() + d
 }
 
 // disarm turns the alarm off.
-func (lk *Lock) disarm() { lk.alarm, lk.rings = alarmOff, 0 }
+func (lk *Lock) disarm() { lk.alarm, lk.Rings = alarmOff, 0 }
 
 // pollWithin has a poll come when d is over, if not before.
 func (lk *Lock) pollWithin(m *Moment, d time.Duration) {
-	if m.Age()+d < lk.rings {
+	if m.Age()+d < lk.Rings {
 		lk.arm(m, alarmPoll, d)
 	}
 }

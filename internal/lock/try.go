@@ -173,7 +173,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
 		if t.polled && notice == nil && h.phase == held { // a message should have told of it
-			lk.askWith(m, h, Question{Echo: echoTo(lk.listening)})
+			lk.askWith(m, h, Question{Echo: echoTo(lk.Listening)})
 		}
 	case r.Outcome == Unsent:
 		lk.fail(m, Closed, nil)
@@ -205,13 +205,7 @@ func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
 		lk.refuse(m, t.n, f, cause)
 		return
 	}
-	for w := lk.waiters.head; w != nil; {
-		next := w.next
-		if w.Terms.Fencing == t.Hold.Terms.Fencing {
-			lk.deliver(m, w, nil, Because(f, cause))
-		}
-		w = next
-	}
+	lk.failThose(m, func(w *Waiter) bool { return w.Terms.Fencing == t.Hold.Terms.Fencing }, f, cause)
 }
 
 // unacked undoes a grant that too few replicas have acknowledged.
@@ -289,7 +283,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		// missed while a channel was subscribed, would end it: the script takes that for a poll.
 		lk.arm(m, alarmGiveWay, v.TTL)
 	}
-	lk.listening = v.Foreign
+	lk.Listening = v.Foreign
 	if !lk.alarm.yields() && lk.alarm != alarmPause { // else another one follows in a moment
 		lk.arm(m, alarmPoll, lk.PollAfter(m, v.TTL))
 	}

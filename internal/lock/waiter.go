@@ -100,19 +100,24 @@ func (lk *Lock) deliver(m *Moment, w *Waiter, l *Lease, v *Verdict) {
 
 // refuse ends the wait of TryLocks that were waiting when the request numbered by was sent.
 func (lk *Lock) refuse(m *Moment, by uint64, f Fact, cause error) {
-	for w := lk.waiters.head; w != nil && lk.onces > 0; {
-		next := w.next
-		if w.Once && w.after < by {
-			lk.deliver(m, w, nil, Because(f, cause))
-		}
-		w = next
+	if lk.onces > 0 {
+		lk.failThose(m, func(w *Waiter) bool { return w.Once && w.after < by }, f, cause)
 	}
 }
 
 // fail ends the wait of all callers.
 func (lk *Lock) fail(m *Moment, f Fact, cause error) {
-	for w := lk.waiters.head; w != nil; w = lk.waiters.head {
-		lk.deliver(m, w, nil, Because(f, cause))
+	lk.failThose(m, func(*Waiter) bool { return true }, f, cause)
+}
+
+// failThose ends the wait of some.
+func (lk *Lock) failThose(m *Moment, are func(w *Waiter) bool, f Fact, cause error) {
+	for w := lk.waiters.head; w != nil; {
+		next := w.next
+		if are(w) {
+			lk.deliver(m, w, nil, Because(f, cause))
+		}
+		w = next
 	}
 }
 

@@ -29,8 +29,8 @@ func TestWants_FollowTheState(t *testing.T) {
 		m.syncPause(r)
 		r.resume(m)
 	})
-	if l.Rings() != 0 || r.Resumes() != 0 {
-		t.Errorf("the alarm is to fire at %v, and the pause to end at %v: both are over", l.Rings(), r.Resumes())
+	if l.Rings != 0 || r.Resumes() != 0 {
+		t.Errorf("the alarm is to fire at %v, and the pause to end at %v: both are over", l.Rings, r.Resumes())
 	}
 	x := event(func(m *Moment) {
 		l.arm(m, alarmPoll, time.Hour)
@@ -40,15 +40,15 @@ func TestWants_FollowTheState(t *testing.T) {
 		m.syncLimit(h.Limit)
 	})
 	limit := h.Limit
-	if l.Rings() == 0 || r.Resumes() == 0 || !limit.Runs() || len(x.Pauses) != 1 || len(x.Limits) != 1 {
-		t.Errorf("the alarm fires at %v, the pause ends at %v, the limit runs: %v; %d pauses and %d limits are told of", l.Rings(), r.Resumes(), limit.Runs(), len(x.Pauses), len(x.Limits))
+	if l.Rings == 0 || r.Resumes() == 0 || !limit.Runs() || len(x.Pauses) != 1 || len(x.Limits) != 1 {
+		t.Errorf("the alarm fires at %v, the pause ends at %v, the limit runs: %v; %d pauses and %d limits are told of", l.Rings, r.Resumes(), limit.Runs(), len(x.Pauses), len(x.Limits))
 	}
 	x = event(func(m *Moment) {
 		l.disarm()
 		r.resume(m)
 		h.endLimit(m)
 	})
-	if l.Rings() != 0 || r.Resumes() != 0 || limit.Runs() || len(x.Pauses) != 1 || len(x.Limits) != 1 {
+	if l.Rings != 0 || r.Resumes() != 0 || limit.Runs() || len(x.Pauses) != 1 || len(x.Limits) != 1 {
 		t.Error("something runs for what is over, or it is not told of")
 	}
 }

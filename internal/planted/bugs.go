@@ -206,7 +206,7 @@ var Bugs = []Bug{
 	{Name: "no process gives way", By: "turn", Shape: NoWorld, Edits: []Edit{{"internal/lock/release.go",
 		"func (lk *Lock) giveWay(m *Moment) {\n\tif lk", "func (lk *Lock) giveWay(m *Moment) {\n\tif !BUG && lk"}}},
 	{Name: "a process that gives way hears its own release", By: "turn", Shape: NoWorld, Edits: []Edit{{"internal/lock/lock.go",
-		"if lk.listening && !lk.alarm.yields() { // it may be", "if lk.listening && (!lk.alarm.yields() || BUG) { // it may be"}}},
+		"if lk.Listening && !lk.alarm.yields() { // it may be", "if lk.Listening && (!lk.alarm.yields() || BUG) { // it may be"}}},
 
 	// Locks that linger.
 	{Name: "a process that is told keeps what lingers", Linger: true, Quick: true, By: "kept from others|refused for an idle lock", Edits: []Edit{{"internal/lock/grant.go",

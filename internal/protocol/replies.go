@@ -123,7 +123,7 @@ func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
 	case !ok:
 		return unexpected(x, r.Value)
 	case n >= 0:
-		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(l.Keys())
+		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(l.Keys)
 	case n == ReleaseCrowded:
 		x.Says = lock.Crowded
 	case n == ReleaseStolen:
@@ -173,7 +173,7 @@ func (p *Process) readDemand(l *lock.Lock, r command.Reply) lock.Reply {
 		listeners, _ = n[1].(int64)
 		x.Heard, _ = n[2].(int64)
 	}
-	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys())
+	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys)
 	return x
 }
 

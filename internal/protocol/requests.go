@@ -202,7 +202,7 @@ func (p *Process) Downgrade(room *command.Room, d *lock.Downgrade) (*command.Scr
 
 // Join is the request that puts waiters into a queue.
 func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
-	k := j.Of().Keys()
+	k := j.Of().Keys
 	args := make([]any, 0, 6+len(j.Tries))
 	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, p.stand(j.Place, j.Deaf), p.Owners)
 	for _, t := range j.Tries {
@@ -213,7 +213,7 @@ func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
 
 // Keep is the request that keeps places.
 func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
-	k := r.Of().Keys()
+	k := r.Of().Keys
 	args := make([]any, 0, 5+len(r.Claims))
 	args = append(args, k.Lock, k.Queue, k.Deadlines, p.stand(lock.SamePlace, r.Deaf), p.Owners)
 	for _, h := range r.Claims {

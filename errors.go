@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 )
 
@@ -169,23 +169,23 @@ func newLockError(sentinel error, name string, causes ...error) error {
 }
 
 // errorOf makes the error of a verdict, which is not nil.
-func errorOf(name string, v *engine.Verdict) error {
+func errorOf(name string, v *lock.Verdict) error {
 	switch v.Fact {
-	case engine.LeaseLost:
+	case lock.LeaseLost:
 		return &LostError{name, LostReason(v.Reason)}
-	case engine.MaxHoldOver:
+	case lock.MaxHoldOver:
 		return newLockError(ErrMaxHold, name)
-	case engine.Released:
+	case lock.Released:
 		return ErrReleased
-	case engine.LeaseClosed:
+	case lock.LeaseClosed:
 		return newLockError(ErrClosed, name)
-	case engine.Tokenless:
+	case lock.Tokenless:
 		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	}
 	causes := make([]error, len(v.Causes))
 	for i, c := range v.Causes {
 		switch c := c.(type) {
-		case engine.Fact:
+		case lock.Fact:
 			causes[i] = sentinels[c]
 		case *protocol.Unacked:
 			causes[i] = &ReplicaError{c.Want, c.Acked, c.Err}
@@ -199,20 +199,20 @@ func errorOf(name string, v *engine.Verdict) error {
 var errTooLate = errors.New("reply arrived after the lease had expired")
 
 // sentinels are what the errors of verdicts match, and their causes.
-var sentinels = map[engine.Fact]error{
-	engine.NotAcquired:   ErrNotAcquired,
-	engine.NotHeld:       ErrNotHeld,
-	engine.Closed:        ErrClosed,
-	engine.WouldDeadlock: ErrWouldDeadlock,
-	engine.WrongKind:     ErrWrongKind,
-	engine.Unavailable:   ErrUnavailable,
+var sentinels = map[lock.Fact]error{
+	lock.NotAcquired:   ErrNotAcquired,
+	lock.NotHeld:       ErrNotHeld,
+	lock.Closed:        ErrClosed,
+	lock.WouldDeadlock: ErrWouldDeadlock,
+	lock.WrongKind:     ErrWrongKind,
+	lock.Unavailable:   ErrUnavailable,
 
-	engine.Upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
-	engine.BothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
-	engine.TooLate:     errTooLate,
-	engine.Unreleased:  errors.New("manager closed, but some locks may not have been released"),
-	engine.HeldHere:    errors.New("this process holds it: a call re-enters only under the context of that lease"),
-	engine.Downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
+	lock.Upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
+	lock.BothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
+	lock.TooLate:     errTooLate,
+	lock.Unreleased:  errors.New("manager closed, but some locks may not have been released"),
+	lock.HeldHere:    errors.New("this process holds it: a call re-enters only under the context of that lease"),
+	lock.Downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
 }
 
 func (e *lockError) Error() string {

@@ -3,7 +3,7 @@ package holdfast
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // FairMutex is a [Mutex] that is granted in the order of arrival over all processes. It is shared
@@ -28,7 +28,7 @@ type FairMutex struct{ handle }
 // FairMutex returns a handle of the named fair lock. The first call on the handle returns an error
 // if the name or an option is bad.
 func (m *Manager) FairMutex(name string, opts ...LockOption) *FairMutex {
-	return &FairMutex{m.newHandle(engine.FairKind, name, opts)}
+	return &FairMutex{m.newHandle(lock.FairKind, name, opts)}
 }
 
 // Lock is like [Mutex.Lock], and serves callers in the order of arrival.

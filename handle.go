@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -36,7 +37,7 @@ func (m *Manager) keyOf(name string) (key string, err error) {
 	return key, newLockError(ErrInvalidName, name, cause)
 }
 
-func (m *Manager) newHandle(k engine.Kind, name string, opts []LockOption) handle {
+func (m *Manager) newHandle(k lock.Kind, name string, opts []LockOption) handle {
 	if !m.made() {
 		return handle{lock: (*engine.Engine)(nil).NewLock(k, name, name, nil), err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
 	}

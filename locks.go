@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -75,7 +76,7 @@ func localLock(l engine.Local) LocalLock {
 }
 
 // publicKind is a kind as users see it.
-func publicKind(k engine.Kind) Kind {
+func publicKind(k lock.Kind) Kind {
 	return [...]Kind{KindMutex, KindFair, KindWrite, KindRead}[k]
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
 	"github.com/holdfast-go/holdfast/internal/seam"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
@@ -74,8 +75,8 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		Slice:       cfg.slice,
 		ReadSlice:   cmp.Or(cfg.slice, DefaultHandoffSlice),
 		Patience:    cfg.fairPatience,
-		Aside:       engine.AsideFor,
-		Readmission: engine.Readmission,
+		Aside:       lock.AsideFor,
+		Readmission: lock.Readmission,
 		App:         cfg.identity,
 		Page:        cfg.page,
 		MetricName:  cfg.metricName,

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
@@ -53,11 +54,11 @@ func NewMulti(locks ...Locker) (*Multi, error) {
 		seen[id] = true
 	}
 	slices.SortStableFunc(all, func(a, b *handle) int { return cmp.Compare(a.order(), b.order()) })
-	return &Multi{all, wholeOf(engine.MultiKind, strings.Join(namesOf(all), "+"), all)}, nil
+	return &Multi{all, wholeOf(lock.MultiKind, strings.Join(namesOf(all), "+"), all)}, nil
 }
 
 // wholeOf describes locks that are taken together. Its error is the first error of a part, and its wait the shortest.
-func wholeOf(k engine.Kind, name string, locks []*handle) handle {
+func wholeOf(k lock.Kind, name string, locks []*handle) handle {
 	whole := handle{m: locks[0].m, lock: locks[0].lock.Whole(k, name)}
 	for _, h := range locks {
 		if whole.err == nil {

@@ -3,7 +3,7 @@ package holdfast
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // Mutex is a re-entrant mutual exclusion lock. It is shared with Redisson's RLock of the same name
@@ -29,7 +29,7 @@ type Mutex struct{ handle }
 // Mutex returns a handle of the named mutex. The first call on the handle returns an error if the
 // name or an option is bad.
 func (m *Manager) Mutex(name string, opts ...LockOption) *Mutex {
-	return &Mutex{m.newHandle(engine.MutexKind, name, opts)}
+	return &Mutex{m.newHandle(lock.MutexKind, name, opts)}
 }
 
 // Lock blocks until the mutex is granted or ctx is done.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/voting"
@@ -77,7 +78,7 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		seen[h.m] = true
 	}
 	name := strings.Join(slices.Compact(namesOf(all)), "+") // mostly the same everywhere
-	return &Redlock{members: all, whole: wholeOf(engine.RedlockKind, name, all), vain: make([]atomic.Int64, len(all))}, nil
+	return &Redlock{members: all, whole: wholeOf(lock.RedlockKind, name, all), vain: make([]atomic.Int64, len(all))}, nil
 }
 
 // TryLock sends a request to all members at the same time. It returns as soon as a majority has

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -208,7 +209,7 @@ func (r *round) learn() {
 		m.Lag = max(r.l.members[i].lag(), time.Since(r.begun))
 		switch r.errs[i] = executor.Failure(); {
 		case r.errs[i] != nil:
-		case m.Lag >= engine.Silence:
+		case m.Lag >= lock.Silence:
 			r.errs[i] = command.ErrSilent
 		case !r.over && inTime:
 			r.errs[i] = errNotAwaited

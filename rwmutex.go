@@ -3,7 +3,7 @@ package holdfast
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // RWMutex is a re-entrant lock for many readers or one writer. It is shared with Redisson's
@@ -34,8 +34,8 @@ type RWMutex struct {
 // RWMutex returns a handle of the named read-write lock. The first call on the handle returns an
 // error if the name or an option is bad.
 func (m *Manager) RWMutex(name string, opts ...LockOption) *RWMutex {
-	write := m.newHandle(engine.WriteKind, name, opts)
-	return &RWMutex{write, handle{write.m, write.lock.Side(engine.ReadKind), write.err, write.wait}}
+	write := m.newHandle(lock.WriteKind, name, opts)
+	return &RWMutex{write, handle{write.m, write.lock.Side(lock.ReadKind), write.err, write.wait}}
 }
 
 // Lock takes the write side. It is like [Mutex.Lock], and returns [ErrWouldDeadlock] if ctx

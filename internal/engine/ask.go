@@ -44,7 +44,7 @@ func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *co
 		}
 		if err == nil {
 			eng.Stats.Troubles.Add(1)
-			err = eng.explain(name, lock.Because(Unavailable, r.Err))
+			err = eng.explain(name, lock.Because(lock.Unavailable, r.Err))
 		}
 		pause := pauses.NextBackOff()
 		if !repeat || !r.Passes() || time.Until(end) < pause || !Sleep(ctx, pause) {
@@ -56,7 +56,7 @@ func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *co
 // askOnce sends one request and waits for its end.
 func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
-		return command.Reply{}, eng.explain(name, lock.Because(Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, ContextCauses(ctx)...))
 	}
 	q := &question{engine: eng, repeat: repeat, done: make(chan command.Reply, 1)}
 	call.Handler = q
@@ -64,13 +64,13 @@ func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *
 	over := eng.closed
 	eng.mu.Unlock()
 	if over || !eng.Executor.Submit(time.Now(), call) {
-		return command.Reply{}, eng.explain(name, lock.Because(Closed))
+		return command.Reply{}, eng.explain(name, lock.Because(lock.Closed))
 	}
 	select {
 	case r := <-q.done:
 		return r, nil
 	case <-ctx.Done():
-		return command.Reply{}, eng.explain(name, lock.Because(Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, ContextCauses(ctx)...))
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *class) Label() string {
 	return c.name
 }
 
-func (c *class) granted(k Kind, how lock.Mode) {
+func (c *class) granted(k lock.Kind, how lock.Mode) {
 	if c != nil {
 		c.grants[k][how].Add(1)
 	}
@@ -104,7 +104,7 @@ func (c *classes) Grants() (counts []telemetry.Grants) {
 			for how := range one.grants[k] {
 				if n := one.grants[k][how].Load(); n > 0 {
 					counts = append(counts, telemetry.Grants{
-						Key:   telemetry.GrantKey{Type: Kind(k).String(), WaitMode: lock.Mode(how).String(), Class: one.name},
+						Key:   telemetry.GrantKey{Type: lock.Kind(k).String(), WaitMode: lock.Mode(how).String(), Class: one.name},
 						Count: n,
 					})
 				}

@@ -43,7 +43,7 @@ func (eng *Engine) Close(ctx context.Context) error {
 	case <-eng.stopped:
 		return eng.stopErr
 	case <-late.Done():
-		return eng.explain("", lock.Because(Unavailable, append([]error{Unreleased}, ContextCauses(ctx)...)...))
+		return eng.explain("", lock.Because(lock.Unavailable, append([]error{lock.Unreleased}, ContextCauses(ctx)...)...))
 	}
 }
 
@@ -59,7 +59,7 @@ func withGrace(ctx context.Context, d time.Duration) (context.Context, func()) {
 }
 
 // stop waits for the releases and stops the goroutines.
-func (eng *Engine) stop(ctx context.Context) (v *Verdict) {
+func (eng *Engine) stop(ctx context.Context) (v *lock.Verdict) {
 	ctx, unhook := withGrace(ctx, closeGrace)
 	defer unhook()
 	ctx, cancel := context.WithTimeout(ctx, eng.askPatience())
@@ -69,12 +69,12 @@ func (eng *Engine) stop(ctx context.Context) (v *Verdict) {
 		eng.Identity.wait(ctx)
 		eng.mu.Lock()
 		if eng.denied != nil {
-			v = lock.Because(Unavailable, Unreleased, eng.denied)
+			v = lock.Because(lock.Unavailable, lock.Unreleased, eng.denied)
 		}
 		eng.mu.Unlock()
 	case <-ctx.Done():
 		eng.mu.Lock()
-		v = lock.Because(Unavailable, Unreleased, eng.trouble, context.Cause(ctx))
+		v = lock.Because(lock.Unavailable, lock.Unreleased, eng.trouble, context.Cause(ctx))
 		eng.mu.Unlock()
 	}
 	eng.endLife()
@@ -83,10 +83,10 @@ func (eng *Engine) stop(ctx context.Context) (v *Verdict) {
 	g.Go(func() error { return eng.Subscriber.Stop(ctx) })
 	g.Go(func() error { return eng.Executor.Stop(ctx) })
 	if err := g.Wait(); err != nil && v == nil {
-		v = lock.Because(Unavailable, Unreleased, err)
+		v = lock.Because(lock.Unavailable, lock.Unreleased, err)
 	}
 	if err := eng.Journal.Close(ctx); err != nil && v == nil {
-		v = lock.Because(Unavailable, Unreleased, err)
+		v = lock.Because(lock.Unavailable, lock.Unreleased, err)
 	}
 	eng.Telemetry.Close()
 	return v

@@ -26,7 +26,7 @@ type Engine struct {
 	lock.Settings // what all its locks go by
 
 	coarse  coarseClock
-	errorOf func(name string, v *Verdict) error
+	errorOf func(name string, v *lock.Verdict) error
 	cluster bool             // keys of one script must share a slot
 	Process protocol.Process // what all its requests have in common
 
@@ -78,7 +78,7 @@ type Config struct {
 
 	// ErrorOf makes the error of a verdict, which is not nil, for a caller that has given the lock this name. It may be called
 	// with locks held.
-	ErrorOf func(name string, v *Verdict) error
+	ErrorOf func(name string, v *lock.Verdict) error
 
 	Cluster   bool // keys of one script must share a slot
 	Sharded   bool // releases are announced with SPUBLISH
@@ -143,7 +143,7 @@ func New(c Config) *Engine {
 }
 
 // explain makes the error of v for a caller that has given the lock this name; nil if all is well.
-func (eng *Engine) explain(name string, v *Verdict) error {
+func (eng *Engine) explain(name string, v *lock.Verdict) error {
 	if v == nil {
 		return nil
 	}
@@ -167,11 +167,11 @@ func (eng *Engine) disconnected(unheard bool) {
 
 // newReady returns a channel that gets one value, the answer to an Unlock. The caller puts it back into
 // eng.ready when it has received from it.
-func (eng *Engine) newReady() chan *Verdict {
-	if c, ok := eng.ready.Get().(chan *Verdict); ok {
+func (eng *Engine) newReady() chan *lock.Verdict {
+	if c, ok := eng.ready.Get().(chan *lock.Verdict); ok {
 		return c
 	}
-	return make(chan *Verdict, 1)
+	return make(chan *lock.Verdict, 1)
 }
 
 // patienceFor is how long Redis has to answer a request for a lock of this TTL.

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -13,7 +15,7 @@ import (
 // Lock is a named lock, or a side of one.
 type Lock struct {
 	*named
-	Kind Kind
+	Kind lock.Kind
 }
 
 // named is a lock by its name, with its options: what its handles share.
@@ -21,7 +23,7 @@ type named struct {
 	lock.Handle // what the lock's callers ask with
 
 	engine *Engine
-	family Kind
+	family lock.Kind
 	Mapped string // as Redis sees it
 	Terms  *Terms // shared with others that have no options of their own
 	Class  *class // for metrics; nil: none
@@ -31,7 +33,7 @@ type named struct {
 }
 
 // NewLock returns the lock of a name that Redis knows as mapped. If eng is nil, only its name may be used.
-func (eng *Engine) NewLock(k Kind, name, mapped string, cfg *Terms) Lock {
+func (eng *Engine) NewLock(k lock.Kind, name, mapped string, cfg *Terms) Lock {
 	n := &named{engine: eng, family: k, Mapped: mapped, Terms: cfg}
 	n.Name = name
 	if eng != nil {
@@ -44,13 +46,22 @@ func (eng *Engine) NewLock(k Kind, name, mapped string, cfg *Terms) Lock {
 	return Lock{n, k}
 }
 
+// Terms are what the options of a lock add up to.
+type Terms = protocol.Terms
+
+// NewTerms are those of a lock that is renewed, and has no other options.
+func NewTerms(ttl time.Duration) (c Terms) {
+	c.TTL = ttl
+	return c
+}
+
 // Whole is several locks, of which h is the first, for names and telemetry.
-func (h Lock) Whole(k Kind, name string) Lock {
+func (h Lock) Whole(k lock.Kind, name string) Lock {
 	return Lock{&named{Handle: lock.Handle{Name: name, Class: h.Class, Terms: h.Handle.Terms}, engine: h.engine, family: k, Terms: h.Terms, Class: h.Class}, k}
 }
 
 // Side is the side of a read-write lock that k says.
-func (h Lock) Side(k Kind) Lock { return Lock{h.named, k} }
+func (h Lock) Side(k lock.Kind) Lock { return Lock{h.named, k} }
 
 // Subject is the lock as telemetry names it, for a Lock or TryLock.
 func (h *Lock) Subject() telemetry.Subject {
@@ -104,7 +115,7 @@ func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 // is done.
 func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, async func(*Lease, error)) (*Lease, *waiter, *entry, error) {
 	if ctx.Err() != nil {
-		return nil, nil, nil, h.engine.explain(h.Name, lock.Because(NotAcquired, ContextCauses(ctx)...))
+		return nil, nil, nil, h.engine.explain(h.Name, lock.Because(lock.NotAcquired, ContextCauses(ctx)...))
 	}
 	var label *string
 	var under context.Context
@@ -152,7 +163,7 @@ func (eng *Engine) shut() error {
 
 // lockEntry returns the lock's entry with its mu locked. If there is none, it is the one that the last caller left, or a new
 // one.
-func (h *Lock) lockEntry() (*entry, *Verdict) {
+func (h *Lock) lockEntry() (*entry, *lock.Verdict) {
 	e := h.entry.Load()
 	for {
 		if e != nil {
@@ -162,7 +173,7 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 			}
 			e.mu.Unlock() // its successor is in the registry
 		}
-		var v *Verdict
+		var v *lock.Verdict
 		if e, v = h.engine.entry(h.named); v != nil {
 			return nil, v
 		}
@@ -173,7 +184,7 @@ func (h *Lock) lockEntry() (*entry, *Verdict) {
 // a caller whose ctx is done always gets an error.
 func (e *entry) leave(ctx context.Context, w *waiter) error {
 	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
-	var v *Verdict
+	var v *lock.Verdict
 	var left bool
 	e.do(func(m *lock.Moment) {
 		var waited bool
@@ -245,7 +256,7 @@ func (h *Lock) newWaiter(e *entry, async func(*Lease, error)) *waiter {
 
 // outcomeOf returns the outcome of w, and keeps w for another caller. Its own caller has received from ready, or w is not in
 // the queue: no other goroutine knows it then.
-func (eng *Engine) outcomeOf(w *waiter) (*Lease, *Verdict) {
+func (eng *Engine) outcomeOf(w *waiter) (*Lease, *lock.Verdict) {
 	l, v := (*Lease)(w.Lease), w.Verdict
 	if w.async == nil {
 		w.Reset()
@@ -273,4 +284,15 @@ func (w *waiter) tell() {
 		w.unhook()
 	}
 	w.async((*Lease)(w.Lease), w.entry.engine.explain(w.Name, w.Verdict))
+}
+
+// ContextCauses are the errors that a caller may look for when ctx has ended: why
+// it was cancelled, and context.Canceled or DeadlineExceeded if that is not the
+// same.
+func ContextCauses(ctx context.Context) []error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || cause == err {
+		return []error{err}
+	}
+	return []error{cause, err}
 }

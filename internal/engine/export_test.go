@@ -19,7 +19,7 @@ type Inside struct {
 
 // Inside returns the mutex of a name, and what holds it.
 func (eng *Engine) Inside(mapped string) Inside {
-	e := eng.existing(MutexKind, mapped)
+	e := eng.existing(lock.MutexKind, mapped)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := Inside{e: e, h: e.lock.Held()}

@@ -102,7 +102,7 @@ func (l *Lease) Name() string { return l.in().Name() }
 func (l *Lease) Token() uint64 { return l.in().Token() }
 
 // Kind is which lock, and which side of it, the caller has asked for.
-func (l *Lease) Kind() Kind { return l.in().Kind() }
+func (l *Lease) Kind() lock.Kind { return l.in().Kind() }
 
 // Mode says how the lease came about.
 func (l *Lease) Mode() string { return l.in().Mode().String() }
@@ -195,8 +195,8 @@ func (l *Lease) Done() <-chan struct{} {
 func (l *Lease) stillHeld() error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	if l.in().End().Is(Released) {
-		return l.explain(lock.Because(NotHeld))
+	if l.in().End().Is(lock.Released) {
+		return l.explain(lock.Because(lock.NotHeld))
 	}
 	return l.errLocked()
 }
@@ -220,7 +220,7 @@ func (l *Lease) closeLocked() Ended {
 
 // EndLocked ends a lease of several locks and returns what is to be done outside the lock: the
 // contexts to cancel with err. Metrics name the end by its fact.
-func (l *Lease) EndLocked(err error, f Fact) Ended {
+func (l *Lease) EndLocked(err error, f lock.Fact) Ended {
 	d := Ended{lease: l, end: f}
 	l.few().err = err
 	d.close(l.few(), err)
@@ -228,12 +228,12 @@ func (l *Lease) EndLocked(err error, f Fact) Ended {
 }
 
 // explain makes the error of a verdict for the caller of l.
-func (l *Lease) explain(v *Verdict) error { return l.entry().engine.explain(l.Name(), v) }
+func (l *Lease) explain(v *lock.Verdict) error { return l.entry().engine.explain(l.Name(), v) }
 
 // Ended is the end of a lease, which is announced when no lock is held. Its zero value is none.
 type Ended struct {
 	lease *Lease
-	end   Fact
+	end   lock.Fact
 	knows *informed // the contexts and the whole lease that learn of the end; nil: none
 }
 
@@ -294,4 +294,17 @@ func announceAll(all []Ended) {
 	for _, d := range all {
 		d.Announce()
 	}
+}
+
+// endName names the end of a lease for metrics.
+func endName(f lock.Fact) string {
+	switch f {
+	case lock.Released:
+		return "released"
+	case lock.MaxHoldOver:
+		return "max_hold"
+	case lock.LeaseClosed:
+		return "closed"
+	}
+	return "lost"
 }

@@ -16,7 +16,7 @@ import (
 // Local is what the process does with a lock: LocalLock of the root package, where the fields are explained.
 type Local struct {
 	Name         string
-	Kind         Kind
+	Kind         lock.Kind
 	State        string // of LocalState; empty: nothing
 	Since        time.Time
 	Label        string

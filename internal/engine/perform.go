@@ -114,7 +114,7 @@ func (eng *Engine) performOrdered(ev *event, x *lock.Effects) {
 		eng.syncPause(r, ev.Now())
 	}
 	for _, a := range x.Answers {
-		a.To.(chan *Verdict) <- a.Verdict // buffered for it
+		a.To.(chan *lock.Verdict) <- a.Verdict // buffered for it
 	}
 	for i := range x.Ends {
 		for _, l := range x.Ends[i].Leases {
@@ -187,7 +187,7 @@ func (eng *Engine) perform(ev *event) {
 }
 
 // stoppedReply is the end of a request that the executor did not take, because Close has stopped it.
-var stoppedReply = command.Reply{Outcome: command.Closed, Err: Closed}
+var stoppedReply = command.Reply{Outcome: command.Closed, Err: lock.Closed}
 
 // announce tells of the end of leases.
 func (eng *Engine) announce(d *lock.Ended, leases []Ended) {

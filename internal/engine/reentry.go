@@ -30,7 +30,7 @@ func CarriesLeases(ctx context.Context) bool { return ctx.Value(leasesKey{}) != 
 
 // heldUnder returns the innermost lease of h's name, as a lock of a family, that ctx carries and
 // that is held; nil if there is none. No lock may be held: ctx may be code of the user.
-func (h *Lock) heldUnder(ctx context.Context, family Kind) *Lease {
+func (h *Lock) heldUnder(ctx context.Context, family lock.Kind) *Lease {
 	e := h.engine.existing(family, h.Mapped)
 	if e == nil {
 		return nil
@@ -66,9 +66,9 @@ func (l *Lease) heldOn(e *entry) *Lease {
 
 // Reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
 // no verdict, if they are all of other locks, and a verdict if the caller would wait for itself.
-func (h *Lock) Reenter(ctx context.Context) (*Lease, *Verdict) {
+func (h *Lock) Reenter(ctx context.Context) (*Lease, *lock.Verdict) {
 	if h.heldAsTheOtherKind(ctx) {
-		return nil, lock.Because(WouldDeadlock, BothKinds)
+		return nil, lock.Because(lock.WouldDeadlock, lock.BothKinds)
 	}
 	for {
 		outer := h.heldUnder(ctx, h.family)
@@ -83,7 +83,7 @@ func (h *Lock) Reenter(ctx context.Context) (*Lease, *Verdict) {
 }
 
 // joinHold puts one more lease on the hold of outer. It reports false if outer is not held.
-func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *Verdict) {
+func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *lock.Verdict) {
 	e := outer.entry()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,10 +105,10 @@ func (h *Lock) WaitsForItself(ctx context.Context) error {
 		return nil
 	}
 	if h.heldAsTheOtherKind(ctx) {
-		return h.engine.explain(h.Name, lock.Because(WouldDeadlock, BothKinds))
+		return h.engine.explain(h.Name, lock.Because(lock.WouldDeadlock, lock.BothKinds))
 	}
 	if l := h.heldUnder(ctx, h.family); l != nil && l.upgrades(h.Kind) {
-		return h.engine.explain(h.Name, lock.Because(WouldDeadlock, Upgrade))
+		return h.engine.explain(h.Name, lock.Because(lock.WouldDeadlock, lock.Upgrade))
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (h *Lock) heldAsTheOtherKind(ctx context.Context) bool {
 }
 
 // upgrades reports whether an owner of l that wants a lease of kind k would wait for itself.
-func (l *Lease) upgrades(k Kind) bool {
+func (l *Lease) upgrades(k lock.Kind) bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	return l.in().Hold().Upgrades(k)

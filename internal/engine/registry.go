@@ -23,11 +23,11 @@ const (
 )
 
 // entry returns the entry of a lock, which may have been forgotten; a new one if the registry has none.
-func (eng *Engine) entry(n *named) (*entry, *Verdict) {
+func (eng *Engine) entry(n *named) (*entry, *lock.Verdict) {
 	eng.mu.Lock()
 	if eng.closed {
 		eng.mu.Unlock()
-		return nil, lock.Because(Closed)
+		return nil, lock.Because(lock.Closed)
 	}
 	r := eng.entries[n.family]
 	e := r[n.Mapped]
@@ -46,7 +46,7 @@ func (eng *Engine) entry(n *named) (*entry, *Verdict) {
 }
 
 // existing returns the entry of a lock that is in use; nil if there is none.
-func (eng *Engine) existing(family Kind, mapped string) *entry {
+func (eng *Engine) existing(family lock.Kind, mapped string) *entry {
 	eng.mu.Lock()
 	defer eng.mu.Unlock()
 	if e := eng.entries[family][mapped]; e != nil && e.listing != unused {
@@ -192,12 +192,12 @@ func (r *recent) add(e *entry) (old *entry) {
 // family is the kind of lock that an entry is of: both sides of a read-write lock are one.
 type family struct {
 	keys     func(name string) *wire.Keys
-	twin     Kind // whose locks have the same key in Redis, and other entries; itself: there is none
-	together bool // one script can take several of them
+	twin     lock.Kind // whose locks have the same key in Redis, and other entries; itself: there is none
+	together bool      // one script can take several of them
 }
 
 var families = [lock.Families]family{
-	MutexKind: {keys: wire.NewKeys, twin: FairKind, together: true},
-	FairKind:  {keys: wire.NewKeys, twin: MutexKind, together: true},
-	WriteKind: {keys: wire.NewRWKeys, twin: WriteKind},
+	lock.MutexKind: {keys: wire.NewKeys, twin: lock.FairKind, together: true},
+	lock.FairKind:  {keys: wire.NewKeys, twin: lock.MutexKind, together: true},
+	lock.WriteKind: {keys: wire.NewRWKeys, twin: lock.WriteKind},
 }

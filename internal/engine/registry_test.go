@@ -20,7 +20,7 @@ func newNames(t *testing.T) names {
 	return names{t, &Engine{entries: [lock.Families]registry{{}, {}, {}}}}
 }
 
-func (x names) handle(k Kind, name string, fencing bool) *named {
+func (x names) handle(k lock.Kind, name string, fencing bool) *named {
 	n := &named{engine: x.Engine, family: k, Mapped: name, Terms: new(Terms)}
 	n.Name = name
 	*n.Terms = NewTerms(time.Second)
@@ -29,7 +29,7 @@ func (x names) handle(k Kind, name string, fencing bool) *named {
 }
 
 // enter is a new handle's, whose entry has been forgotten or is new.
-func (x names) enter(k Kind, name string) *entry {
+func (x names) enter(k lock.Kind, name string) *entry {
 	x.t.Helper()
 	n := x.handle(k, name, false)
 	e, v := x.entry(n)
@@ -56,7 +56,7 @@ func (x names) leave(e *entry) {
 // A name that comes again has the entry that was forgotten, unless it is of another kind of lock. What is forgotten is not in use.
 func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 	x := newNames(t)
-	e := x.enter(MutexKind, "a")
+	e := x.enter(lock.MutexKind, "a")
 	for range 3 {
 		if n := len(x.snapshot()); n != 1 {
 			t.Errorf("%d entries in use, want 1", n)
@@ -66,15 +66,15 @@ func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 		if n := len(x.snapshot()); n != 0 {
 			t.Errorf("%d entries in use, want none", n)
 		}
-		if again := x.enter(MutexKind, "a"); again != e {
+		if again := x.enter(lock.MutexKind, "a"); again != e {
 			t.Fatal("another entry")
 		}
 	}
 	x.leave(e)
-	if x.enter(FairKind, "a") == e || x.enter(MutexKind, "b") == e {
+	if x.enter(lock.FairKind, "a") == e || x.enter(lock.MutexKind, "b") == e {
 		t.Error("the entry of another lock")
 	}
-	n := x.handle(MutexKind, "a", true)
+	n := x.handle(lock.MutexKind, "a", true)
 	if again, _ := x.entry(n); again != e || n.wireKeys() != e.lock.Keys {
 		t.Error("a handle with fencing has names of its own")
 	}
@@ -86,42 +86,42 @@ func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 // An entry is kept until so many others were forgotten. One that is in use then stays, and gets a place again.
 func TestRegistry_KeepsTheLatest(t *testing.T) {
 	x := newNames(t)
-	first, busy := x.enter(MutexKind, "first"), x.enter(MutexKind, "busy")
+	first, busy := x.enter(lock.MutexKind, "first"), x.enter(lock.MutexKind, "busy")
 	x.leave(first)
 	x.leave(busy)
-	x.enter(MutexKind, "busy")
+	x.enter(lock.MutexKind, "busy")
 	for i := range mostRecent {
-		x.leave(x.enter(MutexKind, fmt.Sprint(i)))
+		x.leave(x.enter(lock.MutexKind, fmt.Sprint(i)))
 	}
-	if n := len(x.entries[MutexKind]); n != mostRecent+1 {
+	if n := len(x.entries[lock.MutexKind]); n != mostRecent+1 {
 		t.Errorf("%d entries, want %d and one in use", n, mostRecent)
 	}
-	if x.enter(MutexKind, "busy") != busy {
+	if x.enter(lock.MutexKind, "busy") != busy {
 		t.Error("an entry in use was dropped")
 	}
 	if slices.Contains(x.recent.ring, busy) {
 		t.Error("no other entry has got its place")
 	}
 	x.leave(busy)
-	if x.enter(MutexKind, "busy") != busy || !slices.Contains(x.recent.ring, busy) {
+	if x.enter(lock.MutexKind, "busy") != busy || !slices.Contains(x.recent.ring, busy) {
 		t.Error("not kept again")
 	}
-	second := x.enter(MutexKind, "first")
+	second := x.enter(lock.MutexKind, "first")
 	if second == first {
 		t.Fatal("kept for too long")
 	}
 	x.forget(first) // by a late answer: it is not the entry of the name any more
-	if x.recallLocked(first) || x.existing(MutexKind, "first") != second {
+	if x.recallLocked(first) || x.existing(lock.MutexKind, "first") != second {
 		t.Error("a name has two entries")
 	}
 	long := strings.Repeat("x", longestRecent+1)
-	e := x.enter(MutexKind, long)
+	e := x.enter(lock.MutexKind, long)
 	x.leave(e)
 	if !x.recallLocked(e) { // the handle that has left it
 		t.Error("not recalled")
 	}
 	x.leave(e)
-	if x.enter(MutexKind, long) == e {
+	if x.enter(lock.MutexKind, long) == e {
 		t.Error("an entry with a long name is kept")
 	}
 }

@@ -92,7 +92,7 @@ func (h *Lock) TakesWith(first *Lock) bool {
 // alone removes the dead from it, and Redisson's waiters that do not come.
 func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
 	if ctx.Err() != nil {
-		return nil, false, locks[0].engine.explain(locks[0].Name, lock.Because(NotAcquired, ContextCauses(ctx)...))
+		return nil, false, locks[0].engine.explain(locks[0].Name, lock.Because(lock.NotAcquired, ContextCauses(ctx)...))
 	}
 	s, err := enterAll(ctx, locks, trace)
 	if s == nil || err != nil {
@@ -103,7 +103,7 @@ func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 		var refused error
 		select {
 		case <-w.ready:
-			var v *Verdict
+			var v *lock.Verdict
 			lease, v = locks[i].engine.outcomeOf(w)
 			refused = locks[i].engine.explain(locks[i].Name, v)
 		case <-ctx.Done():

@@ -27,9 +27,9 @@ func (l *Lease) BeginUnlock(at time.Time, trace context.Context) (wait func() er
 // unlocking is an Unlock.
 type unlocking struct {
 	lease    *Lease
-	told     chan *Verdict // gets the answer of what it has begun; nil: the answer is err
-	later    chan *Verdict // gets the answer of what an earlier Unlock began; nil: likewise
-	patience time.Duration // for that
+	told     chan *lock.Verdict // gets the answer of what it has begun; nil: the answer is err
+	later    chan *lock.Verdict // gets the answer of what an earlier Unlock began; nil: likewise
+	patience time.Duration      // for that
 	err      error
 }
 
@@ -47,7 +47,7 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	case r != nil:
 		u.told = e.engine.newReady()
 		r.Await(u.told)
-	case !given && l.in().End().Is(Released):
+	case !given && l.in().End().Is(lock.Released):
 		u.againLocked(&ev.Moment)
 	case !given:
 		u.err = l.errLocked()
@@ -81,7 +81,7 @@ func (u *unlocking) wait() error {
 
 // againLocked is for an Unlock after another.
 func (u *unlocking) againLocked(m *lock.Moment) {
-	l, later := u.lease, make(chan *Verdict, 1)
+	l, later := u.lease, make(chan *lock.Verdict, 1)
 	v, answered := l.entry().lock.UnlockAgain(m, l.in(), later)
 	if answered {
 		u.err = l.explain(v)
@@ -111,7 +111,7 @@ func (u *unlocking) waitAgain() error {
 	if cause == nil {
 		cause = command.ErrSilent
 	}
-	return l.explain(lock.Because(Unavailable, cause))
+	return l.explain(lock.Because(lock.Unavailable, cause))
 }
 
 // GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller that had left, or is
@@ -133,7 +133,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 		return l.stillHeld()
 	}
 	if unsettled { // Redis may still have the write side, and would deny the other
-		return l.explain(lock.Because(Unavailable, Downgrading))
+		return l.explain(lock.Because(lock.Unavailable, lock.Downgrading))
 	}
 	script, args := e.engine.Process.Renew(ttl, h)
 	value, err := e.engine.Ask(ctx, l.Name(), Repeatable, script, args)
@@ -142,7 +142,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	}
 	codes, ok := value.([]any)
 	if !ok || len(codes) != 1 {
-		return l.explain(lock.Because(Unavailable, protocol.Unexpected(value)))
+		return l.explain(lock.Because(lock.Unavailable, protocol.Unexpected(value)))
 	}
 	switch codes[0] {
 	case int64(protocol.RenewDone):
@@ -152,7 +152,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	case int64(protocol.RenewStolen):
 		e.notFound(h, lock.LostStolen)
 	default:
-		return l.explain(lock.Because(Unavailable, saidInstead(codes[0])))
+		return l.explain(lock.Because(lock.Unavailable, saidInstead(codes[0])))
 	}
 	if !l.isOn(h) {
 		return l.Extend(ctx, d) // as a reader: the answer is about the write side

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -53,8 +53,8 @@ func (p *duo) away() *holdfast.Lease {
 	other := p.asks(p.b)
 	locktest.MustUnlock(p.T, lease)
 	held := other()
-	back := p.asks(p.a)        // at once: for how long it stays away is not known
-	time.Sleep(engine.AwayFor) // work under the lock
+	back := p.asks(p.a)      // at once: for how long it stays away is not known
+	time.Sleep(lock.AwayFor) // work under the lock
 	locktest.MustUnlock(p.T, held)
 	return back()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -34,7 +35,7 @@ func owner(i int) string { return fmt.Sprint(manager, ":", i+1) }
 
 func acquire(keys *wire.Keys, i int) *command.Call {
 	s := protocol.LockAcquire
-	wait := protocol.Wait(protocol.Stand(protocol.NoPlace, false, 0), protocol.Offer(30000, 1, true), "publish")
+	wait := protocol.Wait(protocol.Stand(lock.NoPlace, false, 0), protocol.Offer(30000, 1, true), "publish")
 	return &command.Call{Script: s, Args: s.Args(4, keys.Lock, keys.Queue, keys.Deadlines, keys.Tombstones, owner(i), "60000", wait)}
 }
 

@@ -14,10 +14,10 @@ func series(name, maker, unit string) string {
 	switch {
 	case unit == "s":
 		name += "_seconds"
-	case unit == "1" && strings.HasSuffix(maker, "Gauge"):
+	case unit == "1" && maker == "age":
 		name += "_ratio"
 	}
-	if maker == "Int64Counter" || maker == "Int64ObservableCounter" {
+	if maker == "counter" {
 		name += "_total"
 	}
 	return name

@@ -18,7 +18,6 @@ type Journal struct {
 
 	mu      sync.Mutex // guards the following; a leaf in the lock order
 	bursts  map[burstKey]*burst
-	outages spell
 	failing failing
 	recent  recent
 	closed  bool
@@ -211,18 +210,10 @@ func (j *Journal) MaxHold(lock string, allowed time.Duration) {
 
 // Unavailable writes that requests bring no answer any more.
 func (j *Journal) Unavailable(cause error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if tell, suppressed := j.outages.begin(time.Now()); tell {
-		j.sayLocked(line{slog.LevelWarn, "holdfast: redis does not answer", withSuppressed(suppressed, "error", cause), false})
-	}
+	j.Say(slog.LevelWarn, "holdfast: redis does not answer", "error", cause)
 }
 
 // AvailableAgain writes that requests are answered again.
 func (j *Journal) AvailableAgain(lasted time.Duration) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.outages.end() {
-		j.sayLocked(line{slog.LevelInfo, "holdfast: redis answers again", []any{"lasted", lasted}, true})
-	}
+	j.SayEnd("holdfast: redis answers again", "lasted", lasted)
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
@@ -10,10 +11,10 @@ import (
 // Several managers of a program report to one provider, as those of a Redlock do, and of a gauge the last value counts. So
 // each reports the largest of all of them.
 
-// peers are the managers that report to one provider.
+// peers are the managers that report.
 var peers struct {
 	sync.Mutex // guards the following; no other lock is taken with it held
-	of         map[metric.MeterProvider][]*Telemetry
+	all        []*Telemetry
 }
 
 // meet adds t to those that report to p.
@@ -21,46 +22,24 @@ func (t *Telemetry) meet(p metric.MeterProvider) {
 	if !reflect.TypeOf(p).Comparable() {
 		return // then it is alone
 	}
+	t.provider = p
 	peers.Lock()
 	defer peers.Unlock()
-	if peers.of == nil {
-		peers.of = make(map[metric.MeterProvider][]*Telemetry)
-	}
-	t.provider = p
-	peers.of[p] = append(peers.of[p], t)
+	peers.all = append(peers.all, t)
 }
 
 // part takes t out.
 func (t *Telemetry) part() {
-	if t.provider == nil {
-		return
-	}
 	peers.Lock()
 	defer peers.Unlock()
-	var rest []*Telemetry
-	for _, other := range peers.of[t.provider] {
-		if other != t {
-			rest = append(rest, other)
-		}
-	}
-	if peers.of[t.provider] = rest; rest == nil {
-		delete(peers.of, t.provider)
-	}
+	peers.all = slices.DeleteFunc(peers.all, func(other *Telemetry) bool { return other == t })
 }
 
 // others returns the other managers that report where t does.
-func (t *Telemetry) others() (all []*Telemetry) {
-	if t.provider == nil {
-		return nil
-	}
+func (t *Telemetry) others() []*Telemetry {
 	peers.Lock()
 	defer peers.Unlock()
-	for _, other := range peers.of[t.provider] {
-		if other != t {
-			all = append(all, other)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(peers.all), func(other *Telemetry) bool { return other == t || other.provider != t.provider })
 }
 
 // Oldest is how long something has lasted, in seconds, by class.

@@ -103,53 +103,42 @@ var fractions = metric.WithExplicitBucketBoundaries(0, .05, .1, .2, .3, .4, .5, 
 
 func (t *Telemetry) instruments(meter metric.Meter) error {
 	var errs []error
-	failed := func(err error) { errs = append(errs, err) }
+	histogram := func(name, unit string, buckets metric.HistogramOption, says string) metric.Float64Histogram {
+		h, err := meter.Float64Histogram(name, metric.WithUnit(unit), buckets, metric.WithDescription(says))
+		errs = append(errs, err)
+		return h
+	}
+	counter := func(name, unit, says string) metric.Int64Counter {
+		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(says))
+		errs = append(errs, err)
+		return c
+	}
+	number := func(name, unit, says string) metric.Int64ObservableUpDownCounter {
+		n, err := meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(says))
+		errs = append(errs, err)
+		return n
+	}
+	age := func(name, unit, says string) metric.Float64ObservableGauge {
+		g, err := meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(says))
+		errs = append(errs, err)
+		return g
+	}
+	t.acquireTime = histogram("holdfast.acquire.duration", "s", seconds, "From the call of Lock or TryLock to its result.")
+	t.releaseTime = histogram("holdfast.release.duration", "s", seconds, "From the call of Unlock to its result.")
+	t.holdTime = histogram("holdfast.hold.duration", "s", longSeconds, "From the grant of a lease to its end.")
+	t.slack = histogram("holdfast.renewal.slack", "1", fractions, "What was left of a lease when its renewal was confirmed, as a fraction.")
+	t.renewals = counter("holdfast.renewals", "{renewal}", "Renewals of holds, by outcome.")
+	t.losses = counter("holdfast.lost", "{lock}", "Holds that ended without their holder's doing.")
+	t.totals.grants = counter("holdfast.grants", "{lease}", "Leases granted, by how they came about.")
+	t.totals.polls = counter("holdfast.polls", "{request}", "Requests of waiters sent because no message arrived.")
+	t.totals.troubles = counter("holdfast.troubles", "{request}", "Requests that failed, were refused or took too long.")
+	t.reconnects = counter("holdfast.pubsub.reconnects", "{connection}", "Pub/sub connections lost. Repeated failures to reconnect count once.")
+	held := number("holdfast.held", "{lock}", "Locks held by this process.")
+	waiters := number("holdfast.waiters", "{waiter}", "Callers waiting for a lock in this process.")
+	heldOldest := age("holdfast.held.oldest", "s", "For how long the oldest lease of this process has been held.")
+	waitingOldest := age("holdfast.waiting.oldest", "s", "For how long the oldest waiter of this process has waited.")
+	subscriptions := number("holdfast.pubsub.subscriptions", "{channel}", "Channels subscribed.")
 	var err error
-	t.acquireTime, err = meter.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"), seconds,
-		metric.WithDescription("From the call of Lock or TryLock to its result."))
-	failed(err)
-	t.releaseTime, err = meter.Float64Histogram("holdfast.release.duration", metric.WithUnit("s"), seconds,
-		metric.WithDescription("From the call of Unlock to its result."))
-	failed(err)
-	t.holdTime, err = meter.Float64Histogram("holdfast.hold.duration", metric.WithUnit("s"), longSeconds,
-		metric.WithDescription("From the grant of a lease to its end."))
-	failed(err)
-	t.slack, err = meter.Float64Histogram("holdfast.renewal.slack", metric.WithUnit("1"), fractions,
-		metric.WithDescription("What was left of a lease when its renewal was confirmed, as a fraction."))
-	failed(err)
-	t.renewals, err = meter.Int64Counter("holdfast.renewals", metric.WithUnit("{renewal}"),
-		metric.WithDescription("Renewals of holds, by outcome."))
-	failed(err)
-	t.losses, err = meter.Int64Counter("holdfast.lost", metric.WithUnit("{lock}"),
-		metric.WithDescription("Holds that ended without their holder's doing."))
-	failed(err)
-	t.totals.grants, err = meter.Int64Counter("holdfast.grants", metric.WithUnit("{lease}"),
-		metric.WithDescription("Leases granted, by how they came about."))
-	failed(err)
-	t.totals.polls, err = meter.Int64Counter("holdfast.polls", metric.WithUnit("{request}"),
-		metric.WithDescription("Requests of waiters sent because no message arrived."))
-	failed(err)
-	t.totals.troubles, err = meter.Int64Counter("holdfast.troubles", metric.WithUnit("{request}"),
-		metric.WithDescription("Requests that failed, were refused or took too long."))
-	failed(err)
-	t.reconnects, err = meter.Int64Counter("holdfast.pubsub.reconnects", metric.WithUnit("{connection}"),
-		metric.WithDescription("Pub/sub connections lost. Repeated failures to reconnect count once."))
-	failed(err)
-	held, err := meter.Int64ObservableUpDownCounter("holdfast.held", metric.WithUnit("{lock}"),
-		metric.WithDescription("Locks held by this process."))
-	failed(err)
-	waiters, err := meter.Int64ObservableUpDownCounter("holdfast.waiters", metric.WithUnit("{waiter}"),
-		metric.WithDescription("Callers waiting for a lock in this process."))
-	failed(err)
-	heldOldest, err := meter.Float64ObservableGauge("holdfast.held.oldest", metric.WithUnit("s"),
-		metric.WithDescription("For how long the oldest lease of this process has been held."))
-	failed(err)
-	waitingOldest, err := meter.Float64ObservableGauge("holdfast.waiting.oldest", metric.WithUnit("s"),
-		metric.WithDescription("For how long the oldest waiter of this process has waited."))
-	failed(err)
-	subscriptions, err := meter.Int64ObservableUpDownCounter("holdfast.pubsub.subscriptions", metric.WithUnit("{channel}"),
-		metric.WithDescription("Channels subscribed."))
-	failed(err)
 	t.callback, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		g := t.gauges()
 		o.ObserveInt64(held, int64(g.Held))
@@ -169,8 +158,7 @@ func (t *Telemetry) instruments(meter metric.Meter) error {
 		t.totals.flush(ctx)
 		return nil
 	}, held, waiters, subscriptions, heldOldest, waitingOldest)
-	failed(err)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
 // Close ends the gauges, and counts what has not been counted.

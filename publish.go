@@ -1,16 +1,6 @@
 package holdfast
 
-import (
-	"fmt"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/internal/journal"
-	"github.com/holdfast-go/holdfast/internal/pubsub"
-)
-
-// The one subscription of a manager, for all its locks: its inbox, on which other processes tell it of grants, and the
-// channels on which Redisson announces releases. See package pubsub.
+import "fmt"
 
 // PublishMode says with which command a release is announced and heard.
 type PublishMode uint8
@@ -37,18 +27,4 @@ func (m PublishMode) String() string {
 		return fmt.Sprintf("PublishMode(%d)", uint8(m))
 	}
 	return names[m]
-}
-
-// newSubscriber returns the subscriber of a manager, which hears Redisson in the given mode. lost is called when a connection
-// is, and closed when the client is.
-func newSubscriber(client redis.UniversalClient, servers deployment, mode PublishMode, j *journal.Journal, lost func(unheard bool), closed func()) *pubsub.Subscriber {
-	return pubsub.New(pubsub.Config{
-		Client:  client,
-		Nodes:   servers.cluster,
-		Plain:   mode == PublishClassic,
-		Insist:  mode == PublishSharded,
-		Journal: j,
-		Lost:    lost,
-		Closed:  closed,
-	})
 }

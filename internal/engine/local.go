@@ -72,7 +72,7 @@ func (e *entry) localLocked() (l Local, under context.Context) {
 		}
 	}
 	if h := e.lock.Lingering(); h != nil && l.State == "" {
-		l.Kind, l.State, l.Since, l.Deadline = h.Kind, "idle", e.engine.at(e.lock.Lingers), h.Deadline
+		l.Kind, l.State, l.Since, l.Deadline = h.Kind, "idle", e.engine.at(h.Lingers), h.Deadline
 	}
 	return l, under
 }

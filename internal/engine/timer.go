@@ -14,10 +14,7 @@ import (
 // It reports whether Redisson's channel was still subscribed, but had no listener until now.
 func (e *entry) sync(ev *event) (heard bool) {
 	r, l := e.runs, &e.lock
-	var idle *lock.Hold
-	if l.Lingers != 0 {
-		idle = l.Lingering()
-	}
+	idle := l.Lingering()
 	if r == nil && (l.Rings != 0 || l.Listening || idle != nil) {
 		r = e.run()
 	}

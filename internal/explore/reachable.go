@@ -182,7 +182,7 @@ func planOf(t reflect.Type) []int {
 
 // fields are those that are not written as they are.
 var fields = map[string]int{
-	"lock.Lock.Shell": notAtAll, "lock.Lock.Keys": notAtAll, "lock.Lock.rules": notAtAll, "lock.Lock.tries": notAtAll, "lock.Lock.Rings": asAge, "lock.Lock.Lingers": asAge,
+	"lock.Lock.Shell": notAtAll, "lock.Lock.Keys": notAtAll, "lock.Lock.tries": notAtAll, "lock.Lock.Rings": asAge, "lock.Hold.Lingers": asAge,
 	"lock.known.since": asAge, "lock.Bid.stranded": asAge, "lock.Bid.clock": asClock, "lock.Bid.asks": asAge, "lock.Busy.Asker": asIDs, "wire.Notice.Asker": asIDs,
 	"lock.Hold.Number": asNumber, "lock.Hold.tenure": asAge, "lock.Hold.renewed": asAge,
 	"lock.Lease.since": notAtAll, "lock.Lease.class": notAtAll, "lock.Lease.shell": notAtAll, "lock.Lease.mode": notAtAll,

@@ -29,7 +29,7 @@ type Bid struct {
 // bidOf returns the bid for w; nil: there is none.
 func (lk *Lock) bidOf(w *Waiter) *Bid {
 	switch {
-	case lk.rules.bidsEach:
+	case kinds[lk.Family].bidsEach:
 		return w.bid
 	case lk.bid != nil && lk.bid.waiter == w:
 		return lk.bid
@@ -42,7 +42,7 @@ func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
 	b := &Bid{claim: newHold(m, lk, w.Terms, w.Kind)}
 	b.pass(w)
 	b.claim.bid = b
-	if lk.rules.bidsEach {
+	if kinds[lk.Family].bidsEach {
 		w.bid = b
 	} else {
 		lk.bid = b
@@ -68,7 +68,7 @@ func (b *Bid) suits(w *Waiter) bool {
 // leftBehind counts the bids whose waiters have left. Their requests are under way.
 func (lk *Lock) leftBehind() int32 {
 	switch {
-	case lk.rules.bidsEach:
+	case kinds[lk.Family].bidsEach:
 		return lk.places.left
 	case lk.bid != nil && lk.bid.waiter == nil:
 		return 1
@@ -82,7 +82,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 	if w.Once {
 		lk.onces--
 	}
-	b, front, each := lk.bidOf(w), lk.waiters.head, lk.rules.bidsEach
+	b, front, each := lk.bidOf(w), lk.waiters.head, kinds[lk.Family].bidsEach
 	switch {
 	case b == nil:
 	case !each && front != nil && b.suits(front):
@@ -104,7 +104,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 // undoLeft undoes a bid whose waiter has left, when its request has ended, with a grant or without.
 func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	before := lk.releasing
-	if lk.rules.bidsEach {
+	if kinds[lk.Family].bidsEach {
 		lk.places.left--
 	} else {
 		lk.missed.add(missedLock)
@@ -129,7 +129,7 @@ func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
 		m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // fair: its place is not kept any more
 	}
 	switch w := c.bid.waiter; {
-	case !lk.rules.bidsEach:
+	case !kinds[lk.Family].bidsEach:
 		lk.bid = nil
 	case w != nil:
 		w.bid = nil
@@ -146,7 +146,7 @@ func (lk *Lock) undo(m *Moment, c *Hold) {
 	c.phase = over
 	switch {
 	case !c.stray() && !queued:
-	case lk.rules.bidsEach:
+	case kinds[lk.Family].bidsEach:
 		lk.depart(m, c)
 	default:
 		lk.startRelease(m, c, queued, nil)

@@ -19,7 +19,7 @@ type places struct {
 
 // firstPlace is the bid of the first waiter, if each has its own; nil: there is none.
 func (lk *Lock) firstPlace() *Bid {
-	if front := lk.waiters.head; front != nil && lk.rules.bidsEach {
+	if front := lk.waiters.head; front != nil && kinds[lk.Family].bidsEach {
 		return front.bid
 	}
 	return nil

@@ -87,6 +87,7 @@ type Hold struct {
 	renewed  time.Duration // when the latest renewal was sent, after Settings.Epoch; 0: there was none
 	leases   *Lease        // the callers' live leases, linked: of one owner, or of readers
 	Limit    *Limit        // of the caller, by WithMaxHold; nil: none
+	Lingers  time.Duration // since when it lingers, after Settings.Epoch; 0: it does not
 }
 
 // Of is the lock.

@@ -48,7 +48,7 @@ func (lk *Lock) heed(m *Moment, h *Hold) {
 // unheed ends that.
 func (lk *Lock) unheed(m *Moment, h *Hold) {
 	if h.phase == lingering {
-		lk.Lingers = 0
+		h.Lingers = 0
 	}
 	if h.Terms.Linger > 0 && h.phase.owns() {
 		m.world.Forget(h)
@@ -68,7 +68,7 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	if other := lk.Lingering(); other != nil {
 		lk.dismiss(m, other)
 	}
-	h.phase, lk.Lingers = lingering, m.Age()
+	h.phase, h.Lingers = lingering, m.Age()
 	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.Rings > m.Age()+next {
 		lk.arm(m, alarmLinger, next) // else it comes no later, and sees since when h lingers
 	}
@@ -106,7 +106,7 @@ func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
 	if h == nil || !h.serves(by) || !h.reusable(m) {
 		return nil
 	}
-	lk.unused, lk.Lingers = 0, 0
+	lk.unused, h.Lingers = 0, 0
 	h.phase = held
 	lk.askDemand(m, h)
 	h.begin(m)
@@ -140,7 +140,7 @@ func (lk *Lock) look(m *Moment) {
 	if h == nil {
 		return // in use: the next Unlock sets the alarm
 	}
-	left := h.Terms.Linger - (m.Age() - lk.Lingers)
+	left := h.Terms.Linger - (m.Age() - h.Lingers)
 	if left <= 0 {
 		lk.dismiss(m, h)
 		return
@@ -208,7 +208,7 @@ func (b *Busy) Stranded(*Moment, *Copy)        {}
 // stands before them here or elsewhere.
 func (lk *Lock) asksHolder(m *Moment, b *Bid, v *Reply) bool {
 	w := b.waiter
-	if v.State != Lingering || lk.rules.bidsEach || !w.Once || w != lk.waiters.head {
+	if v.State != Lingering || kinds[lk.Family].bidsEach || !w.Once || w != lk.waiters.head {
 		return false
 	}
 	if b.asks == 0 {

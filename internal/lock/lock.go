@@ -35,16 +35,14 @@ import (
 type Lock struct {
 	Shell   any        // whose lock it is: the shell's. Not changed
 	Keys    *wire.Keys // of the handle that made it; not changed
-	rules   *rules     // of its family; not changed
 	waiters queue
 	hold    *Hold      // what excludes all other owners; nil: nothing that can be used
 	reads   *readHolds // nil: none
 	tries   uint64     // numbers the requests
 
-	known   known         // what Redis said last
-	Rings   time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
-	Lingers time.Duration // since when a hold lingers, likewise, if one does
-	places  *places       // of a lock with a bid for each waiter; nil: it has one for all. Not changed
+	known  known         // what Redis said last
+	Rings  time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
+	places *places       // of a lock with a bid for each waiter; nil: it has one for all. Not changed
 
 	absence   *absence // it was handed to another process; nil: not lately, or its rules do not ask for that
 	bid       *Bid     // what was requested in Redis, for all waiters; nil: nothing, or each has its own
@@ -61,8 +59,8 @@ type Lock struct {
 
 // Init makes a zero value the lock of a name. Its family is a kind up to WriteKind.
 func (lk *Lock) Init(family Kind, keys *wire.Keys, shell any) {
-	lk.Family, lk.rules, lk.Keys, lk.Shell = family, &kinds[family], keys, shell
-	if lk.rules.bidsEach {
+	lk.Family, lk.Keys, lk.Shell = family, keys, shell
+	if kinds[family].bidsEach {
 		lk.places = new(places)
 	}
 }
@@ -113,7 +111,7 @@ const (
 
 // step is the one place that decides what happens next.
 func (lk *Lock) step(m *Moment) {
-	front, each := lk.waiters.head, lk.rules.bidsEach
+	front, each := lk.waiters.head, kinds[lk.Family].bidsEach
 	if b := lk.firstPlace(); b != nil && b.foreign {
 		lk.Listening = true // the first waiter may be another one now
 	}
@@ -141,7 +139,7 @@ func (lk *Lock) step(m *Moment) {
 // clear reports whether a request for w would meet nothing that is being given up. A TryLock that has a
 // bid of its own does not wait for what was given up since it came: with callers that come and go there is always something.
 func (lk *Lock) clear(w *Waiter) bool {
-	if lk.rules.bidsEach && w.Once {
+	if kinds[lk.Family].bidsEach && w.Once {
 		return w.behind <= 0
 	}
 	return lk.releasing == 0 && (lk.bid == nil || lk.bid.waiter != nil)

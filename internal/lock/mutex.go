@@ -31,7 +31,7 @@ const (
 
 // handedOver is called when a release has given the lock to another process.
 func (lk *Lock) handedOver(m *Moment) {
-	if !lk.rules.stepsAside || lk.waiters.len > 0 || lk.life != lifeOpen {
+	if !kinds[lk.Family].stepsAside || lk.waiters.len > 0 || lk.life != lifeOpen {
 		return
 	}
 	if lk.absence == nil {

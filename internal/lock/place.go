@@ -167,7 +167,7 @@ func (lk *Lock) sendLeavers(m *Moment) {
 
 // hasLeft goes on with the next ones if r took waiters out of the queue.
 func (lk *Lock) hasLeft(m *Moment, r *Repeated) {
-	if p := lk.places; lk.rules.bidsEach && p.leaving == r {
+	if p := lk.places; kinds[lk.Family].bidsEach && p.leaving == r {
 		p.leaving = nil
 		lk.sendLeavers(m)
 	}

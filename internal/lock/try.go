@@ -234,7 +234,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		}
 		if t.Hold.phase == claimed {
 			t.Hold.phase = standing
-			if lk.rules.bidsEach { // others ask for them often enough
+			if kinds[lk.Family].bidsEach { // others ask for them often enough
 				m.world.Schedule(Plan{t.Hold, PlanRenew, t.Sent, m.set.Patience, m.set.Patience})
 			}
 			if early := m.world.Expect(t.Hold); early != nil {

@@ -39,10 +39,10 @@ import (
 // member is not retried, or the lease could outlast them.
 type Redlock struct {
 	members []*handle
-	whole   handle                // the locks together
-	vain    []atomic.Int64        // by member: until when it comes behind the others, after the first engine's epoch; see shun
-	askAt   atomic.Int64          // when a refused call may ask for twins, likewise
-	twin    atomic.Pointer[error] // two members are one server; nil: as far as is known, none are
+	whole   handle                      // the locks together
+	vain    []atomic.Int64              // by member: until when it comes behind the others, after the first engine's epoch; see shun
+	askAt   atomic.Int64                // when a refused call may ask for twins, likewise
+	twin    atomic.Pointer[OptionError] // two members are one server; nil: as far as is known, none are
 }
 
 // NewRedlock returns the lock whose members are locks: one on each of several independent servers,
@@ -226,7 +226,7 @@ func (l *Redlock) retake(g *group, member int) {
 		if !g.valid() {
 			continue // not yet granted, or about to end
 		}
-		if l.twins(g.life, member) != nil {
+		if l.lookForTwins(g.life, member); l.twin.Load() != nil {
 			return // the lease lasts, and the next call fails
 		}
 		// Not observed: it may go on for hours, and is no acquire of the caller's.

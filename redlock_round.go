@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +64,7 @@ func (l *Redlock) round(ctx context.Context, votes []*engine.Lease, waited bool)
 	}
 	state := r.run(ctx, r.ask())
 	if twins := l.twin.Load(); twins != nil {
-		r.err, r.final = *twins, *twins
+		r.err, r.final = twins, twins
 		r.group.dissolve()
 		return r
 	}
@@ -97,7 +96,7 @@ func (r *round) ask() <-chan vote {
 			case err == nil:
 				g.join(part)
 			case errors.Is(err, ErrNotAcquired) && r.l.mayAsk():
-				err = cmp.Or(r.l.twins(g.life, i), err)
+				r.l.lookForTwins(g.life, i)
 			}
 			votes <- vote{i, err}
 			if err != nil {
@@ -129,18 +128,15 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 	}
 }
 
-// twins returns an error if the caller's own vote of another member holds this one: the two are one server.
-func (l *Redlock) twins(ctx context.Context, member int) error {
+// lookForTwins finds out whether the caller's own vote of another member holds this one: the two are one server.
+func (l *Redlock) lookForTwins(ctx context.Context, member int) {
 	owners, _ := l.members[member].owners(ctx)
 	for i, h := range l.members {
 		if i != member && strings.Contains(owners, h.m.engine.Process.Owners) {
 			reason := fmt.Sprintf("members %d and %d are the same server: give each a server of its own", min(i, member)+1, max(i, member)+1)
-			err := error(&OptionError{"NewRedlock", l.whole.lock.Name, reason})
-			l.twin.Store(&err)
-			return err
+			l.twin.Store(&OptionError{"NewRedlock", l.whole.lock.Name, reason})
 		}
 	}
-	return nil
 }
 
 // mayAsk reports, once a second, that a refused call may ask for twins: a crowd of them does not cost a request each.

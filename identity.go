@@ -96,12 +96,10 @@ func (m *Manager) identify(ctx context.Context, name string, info *Info) {
 	var asking errgroup.Group
 	for _, key := range slices.Collect(maps.Keys(of)) {
 		asking.Go(func() error {
-			value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.Introduced, protocol.Introduced.Args(1, key))
-			if err == nil {
-				mu.Lock()
-				of[key] = parseSaid(value, mapped)
-				mu.Unlock()
-			}
+			p := m.saidAt(ctx, name, mapped, key)
+			mu.Lock()
+			of[key] = p
+			mu.Unlock()
 			return nil
 		})
 	}
@@ -116,6 +114,15 @@ func (m *Manager) identify(ctx context.Context, name string, info *Info) {
 		p := of[wire.ProcessKey(w.Owner)]
 		w.Identity, w.Callers, w.CallersSince = p.identity, p.callers, p.since
 	}
+}
+
+// saidAt returns what the process of a key says; nothing if Redis does not answer.
+func (m *Manager) saidAt(ctx context.Context, name, mapped, key string) said {
+	value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.Introduced, protocol.Introduced.Args(1, key))
+	if err != nil {
+		return said{}
+	}
+	return parseSaid(value, mapped)
 }
 
 // said is what a process says of itself and of its callers that wait for a lock.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,6 +31,7 @@ type Manager struct {
 	engine  *engine.Engine
 	lock    *lockConfig // the default of all locks; not changed after New
 	mapName func(string) string
+	terms   sync.Map // string, the key of an election's lock -> *Term: in which this process leads
 }
 
 // New returns a Manager of locks on client. It does no I/O, and starts nothing before the first

@@ -59,6 +59,7 @@ var imports = map[string][]string{
 	"/internal/locktest/several":   {"", "/internal/redistest", "github.com/redis/go-redis/v9"}, // tests only
 	"/internal/locktest/faults":    {},                                                          // nothing but tests
 	"/internal/locktest/queue":     {},                                                          // nothing but tests
+	"/internal/locktest/election":  {},                                                          // nothing but tests
 	"/internal/locktest/state":     {},                                                          // nothing but tests
 	"/internal/locktest/telemetry": {},                                                          // nothing but tests
 	"/internal/chaos": { // tests only

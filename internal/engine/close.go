@@ -157,3 +157,6 @@ func (eng *Engine) hasten() {
 		e.do(func(m *lock.Moment) { e.lock.Resume(m, r) })
 	}
 }
+
+// Over is closed when Close is called.
+func (eng *Engine) Over() <-chan struct{} { return eng.life.Done() }

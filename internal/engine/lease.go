@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss: of one lock, which has an entry, or of several.
@@ -97,6 +98,11 @@ func (l *Lease) mu() *sync.Mutex {
 
 // Name is the name of the lock as its caller has given it.
 func (l *Lease) Name() string { return l.in().Name() }
+
+// Owner is the owner id of a lease of a Mutex that does not linger.
+func (l *Lease) Owner() string {
+	return wire.OwnerID(l.Engine().Process.Owners, l.in().Hold().Number, false, false)
+}
 
 // Token is the fencing token; 0: none.
 func (l *Lease) Token() uint64 { return l.in().Token() }

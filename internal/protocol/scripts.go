@@ -33,6 +33,8 @@ var (
 	Stay         = script("stay", givesCode)
 	Introduce    = alone("introduce", givesCode)
 	Introduced   = alone("introduced", givesList)
+	Proclaim     = alone("proclaim", givesProclaimed)
+	Leader       = alone("leader", givesLeader)
 )
 
 // script is for scripts about one lock, or about some in few words: calls of them are merged.
@@ -121,6 +123,9 @@ const (
 	// A right of a reader that another client has left without TTL gets this one. It is holdfast.DefaultLease.
 	defaultRight = 30 * time.Second
 
+	// What a leader has said of itself is kept this long, and only counts while it leads. It is said again well before.
+	recordTTL = 24 * time.Hour
+
 	// A read-write lock that ends this much earlier than its waiter knows is worth a message.
 	shorter = 100 * time.Millisecond
 )
@@ -172,6 +177,7 @@ var constants = map[string]string{
 	"QUEUE_TTL_LEFT":      milliseconds(queueTTLLeft),
 	"QUEUED":              number(queued),
 	"READER_HOLDS":        number(readerHolds),
+	"RECORD_TTL":          milliseconds(recordTTL),
 	"REDISSON_PLACE":      milliseconds(redissonPlace),
 	"REDISSON_WAIT":       milliseconds(redissonWait),
 	"RELEASE_CROWDED":     number(ReleaseCrowded),
@@ -180,6 +186,8 @@ var constants = map[string]string{
 	"RENEW_DONE":          number(RenewDone),
 	"RENEW_GONE":          number(RenewGone),
 	"RENEW_STOLEN":        number(RenewStolen),
+	"SEAT_TAKEN":          number(seatTaken),
+	"SEAT_VACANT":         number(seatVacant),
 	"SHORTER":             milliseconds(shorter),
 	"SHOWN":               number(shown),
 	"STATE_CROWDED":       number(StateCrowded),

@@ -27,6 +27,7 @@ import (
 //	$I $J        the inboxes of the processes of $1 and $3
 //	$K $L        Redisson's channels of a mutex and of a read-write lock
 //	$P           what a process says of itself
+//	$N           what the leader says, and the channel on which that is told
 //	T T+6000     the server's time in milliseconds, which stands still, and a later one; S is that in seconds
 type branch struct {
 	name   string
@@ -46,12 +47,12 @@ const (
 // letters are what the words of a branch stand for.
 var letters = strings.NewReplacer("$Q", "redisson_lock_queue:{x}", "$D", "redisson_lock_timeout:{x}", "$B", "holdfast_tombstones:{x}", "$C", "redisson_lock_token:{x}",
 	"$I", "holdfast_inbox:"+strings.Trim(heardManager, "hf-:"), "$J", "holdfast_inbox:"+strings.Trim(deafManager, "hf-:"), "$K", "redisson_lock__channel:{x}", "$L", "redisson_rwlock:{x}",
-	"$1", mine, "$2", also, "$3", others, "$4", heardManager+"4", "$P", "holdfast_process:1", "$R", redissonIDs[0], "$S", redissonIDs[1],
+	"$1", mine, "$2", also, "$3", others, "$4", heardManager+"4", "$P", "holdfast_process:1", "$N", "holdfast_leader:{x}", "$R", redissonIDs[0], "$S", redissonIDs[1],
 	"$l", heardManager+"05", "$m", deafManager+"06",
 	"$V", "holdfast_rw_queue:{x}", "$E", "holdfast_rw_timeout:{x}", "$w", ":write",
 	"%1", "{x}:"+mine+":rwlock_timeout:1", "%2", "{x}:"+also+":rwlock_timeout:1", "%3", "{x}:"+others+":rwlock_timeout:1", "%R", "{x}:"+redissonIDs[0]+":rwlock_timeout:1")
 
-var branches = slices.Concat(lockBranches, queueBranches, rwBranches, toolBranches)
+var branches = slices.Concat(lockBranches, queueBranches, rwBranches, electionBranches, toolBranches)
 
 func leaving(offer, late string, tails ...string) []string {
 	return append([]string{"publish", offer, "60000", late, heardManager}, tails...)
@@ -242,6 +243,10 @@ func (b *branch) call(scripts map[string]string) []string {
 		keys = []string{"x", "$C", "$Q", "$D", "$V", "$E"}
 	case "force_release":
 		keys = []string{"x", "$Q", "$D", "$V", "$E"}
+	case "proclaim":
+		keys = []string{"x", "$N"}
+	case "leader":
+		keys = []string{"x", "$N", "$C"}
 	case "introduce", "introduced":
 		keys = []string{"$P"}
 	case "multi_acquire":

@@ -91,6 +91,15 @@ func ForceReleaseKeys(name string) []any {
 	}
 }
 
+// ElectionKeys names the keys that the script leader takes, for the election whose lock has that name: the lock, what its leader says of
+// itself, and the fencing counter. The script proclaim takes the first two.
+func ElectionKeys(name string) []any {
+	return []any{name, LeaderChannel(name), prefixed(lockTokenPrefix, name)}
+}
+
+// LeaderChannel names the channel on which each change of a leader, or of what it says, is told.
+func LeaderChannel(name string) string { return prefixed(leaderPrefix, name) }
+
 // Channels names the channels on which releases of a lock of that name are announced: of a mutex or fair lock, and of
 // a read-write lock.
 func Channels(name string) (lock, rw string) {

@@ -27,6 +27,7 @@ const (
 	rwQueuePrefix     = "holdfast_rw_queue"
 	rwTimeoutPrefix   = "holdfast_rw_timeout"
 	tombstonePrefix   = "holdfast_tombstones"
+	leaderPrefix      = "holdfast_leader"
 	readTimeoutInfix  = ":rwlock_timeout:"
 	reservedOurs      = "holdfast_"
 )

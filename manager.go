@@ -68,15 +68,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		Executor: executor,
 		Journal:  log,
 		Subscriber: func(lost func(unheard bool)) *pubsub.Subscriber {
-			return pubsub.New(pubsub.Config{
-				Client:  client,
-				Nodes:   servers.cluster,
-				Plain:   cfg.publish == PublishClassic,
-				Insist:  cfg.publish == PublishSharded,
-				Journal: log,
-				Lost:    lost,
-				Closed:  executor.CheckClosed,
-			})
+			return newSubscriber(client, servers, cfg.publish, log, lost, executor.CheckClosed)
 		},
 		ErrorOf:     errorOf,
 		Cluster:     servers.cluster != nil,

@@ -1,6 +1,28 @@
 package holdfast
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/pubsub"
+)
+
+// newSubscriber returns the one subscription of a manager, for all its locks: its inbox, on which other processes tell it of grants, the
+// channels on which Redisson announces releases, and those of elections. See package pubsub. lost is called when a connection is,
+// and closed when the client is.
+func newSubscriber(client redis.UniversalClient, servers deployment, mode PublishMode, log *journal.Journal, lost func(unheard bool), closed func()) *pubsub.Subscriber {
+	return pubsub.New(pubsub.Config{
+		Client:  client,
+		Nodes:   servers.cluster,
+		Plain:   mode == PublishClassic,
+		Insist:  mode == PublishSharded,
+		Journal: log,
+		Lost:    lost,
+		Closed:  closed,
+	})
+}
 
 // PublishMode says with which command a release is announced and heard.
 type PublishMode uint8

@@ -19,7 +19,7 @@ import (
 
 // scenarios are all there are, in the order of the report.
 var scenarios = []scenario{
-	uncontended, distinct, oneName, processes, handover, queue, fair, readers, linger, held, parked,
+	floors, uncontended, distinct, oneName, processes, handover, queue, fair, readers, linger, held, parked,
 }
 
 // scenario is one question that is put to several libraries under several loads.

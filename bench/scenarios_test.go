@@ -4,6 +4,7 @@ import "testing"
 
 // Each scenario is a benchmark too. Two holders at once fail any of them.
 
+func BenchmarkFloors(b *testing.B)      { benchmark(b, floors) }
 func BenchmarkUncontended(b *testing.B) { benchmark(b, uncontended) }
 func BenchmarkDistinct(b *testing.B)    { benchmark(b, distinct) }
 func BenchmarkOneName(b *testing.B)     { benchmark(b, oneName) }

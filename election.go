@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// ErrNoLeader: nobody leads the election at this moment. Leader returns it.
+// ErrNoLeader: no process leads the election at this moment. Leader returns it.
 var ErrNoLeader = errors.New("holdfast: no leader")
 
 // maxProclaimed bounds what a leader says of itself, in bytes.

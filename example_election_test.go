@@ -65,7 +65,7 @@ func ExampleElection_Campaign() {
 	// holdfast: no leader: "writer"
 }
 
-// A follower is told of each change.
+// A follower sees each change.
 func ExampleElection_Observe() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
 	defer server.Close()
@@ -78,7 +78,7 @@ func ExampleElection_Observe() {
 	}
 	for leader, err := range follows.Observe(ctx) {
 		if err != nil {
-			log.Print(err) // Redis cannot be asked; the loop goes on
+			log.Print(err) // Redis does not answer; the loop goes on
 			continue
 		}
 		if leader.Term == 0 {

@@ -18,7 +18,7 @@ import (
 // TTL and at each [WithPollInterval]. So it learns of a leader that died when its lock has expired, and
 // of a message that was lost at the next poll.
 //
-// If Redis cannot be asked, Observe yields the error, as [Election.Leader] returns it, and goes on: it asks
+// If Redis does not answer, Observe yields the error, as [Election.Leader] returns it, and goes on: it asks
 // again after a pause, of a second at most. Only ErrClosed, and an election that no Manager has made, end
 // the sequence.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
@@ -72,7 +72,7 @@ func (e *Election) pollAfter(ttl time.Duration) time.Duration {
 	return poll
 }
 
-// observer is told that there may be news.
+// observer has a message when there may be news.
 type observer chan struct{}
 
 // wait returns after d, when there may be news, or when over is closed. It reports false if ctx has ended.

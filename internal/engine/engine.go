@@ -46,7 +46,6 @@ type Engine struct {
 	oneSlot    atomic.Bool   // found out: keys of one script must share a slot
 	warm       sync.Once     // the first hold to be renewed sees to spare connections
 	world      world
-	events     sync.Pool // see event
 	ready      sync.Pool // see newReady
 	parked     sync.Pool // see newWaiter
 	recent     recent

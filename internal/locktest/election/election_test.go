@@ -226,6 +226,7 @@ func TestElection_Refuses(t *testing.T) {
 		srv := redistest.Start(t)
 		m := locktest.ManagerOn(t, srv)
 		e := m.Election("seat")
+		var none context.Context
 		long := strings.Repeat("x", 4097)
 		term := campaign(t, e, "")
 		fn := func(context.Context, *holdfast.Term) error { t.Error("called"); return nil }
@@ -235,7 +236,7 @@ func TestElection_Refuses(t *testing.T) {
 			"name":          second(m.Election("{x").Campaign(t.Context(), "")),
 			"value":         second(e.Campaign(t.Context(), long)),
 			"proclaimed":    term.Proclaim(t.Context(), long),
-			"nil ctx":       second(e.Campaign(nil, "")), //nolint:staticcheck // that is the case
+			"nil ctx":       second(e.Campaign(none, "")),
 			"nil election":  second((*holdfast.Election)(nil).Leader(t.Context())),
 			"zero election": second(new(holdfast.Election).Leader(t.Context())),
 			"nil term":      (*holdfast.Term)(nil).Resign(t.Context()),

@@ -45,7 +45,7 @@ func wantLeader(t *testing.T, e *holdfast.Election, value string) holdfast.Leade
 	return l
 }
 
-// E1, E2, E3, E7: one leads, and each process can read what it says. The next one has a larger number.
+// E1, E2: one leads, and each process can read what it says. The next one has a larger number.
 func TestElection_OneLeads(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -129,7 +129,7 @@ func TestElection_TermsOfOneProcess(t *testing.T) {
 	})
 }
 
-// E5: an observer sees each change, and each vacancy.
+// E3: an observer sees each change, and each vacancy.
 func TestObserve_SeesEachChange(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)

@@ -46,7 +46,7 @@ func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
 	})
 }
 
-// E6: if Redis is silent, fn's context ends a tenth of the lease before the deadline, and not before.
+// E4: if Redis is silent, fn's context ends a tenth of the lease before the deadline, and not before.
 func TestLead_EndsAheadOfTheDeadline(t *testing.T) {
 	redistest.InFakeTime(t, func(t *testing.T) {
 		srv := redistest.Start(t)

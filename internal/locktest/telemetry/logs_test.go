@@ -197,7 +197,8 @@ func TestLogs_ByDefault(t *testing.T) { // not parallel: the default logger is t
 		begun := func() []string {
 			return lines.With("WARN holdfast: redis does not answer error=", s.Options().Addr, "connection refused")
 		}
-		for range 30 { // fake seconds
+		redistest.Eventually(t, locktest.Patience, "an outage is reported", func() bool { return len(begun()) == 1 }) // by the request after the first second
+		for range 30 {                                                                                                // fake seconds
 			if time.Sleep(2 * time.Second); len(begun()) != 1 || len(lines.With("")) != 1 {
 				t.Fatalf("lines: %q", lines.With(""))
 			}

@@ -197,7 +197,6 @@ bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 	cd bench && $(GO) run ./cmd/report -quick -dir ''
 
 bench-once: redis ## every benchmark once, so that none rots
-	HOLDFAST_TEST_QUICK=1 $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x $(call WITH,Benchmark)
 	cd bench && HOLDFAST_TEST_QUICK=1 HOLDFAST_BENCH_WINDOW=50ms $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
 
 modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in examples/

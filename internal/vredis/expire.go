@@ -72,8 +72,10 @@ func (s *Server) expire(a []string, unit int64, absolute bool) any {
 	return int64(1)
 }
 
-func cmdExpire(s *Server, _ *conn, a []string) any  { return s.expire(a, 1000, false) }
-func cmdPexpire(s *Server, _ *conn, a []string) any { return s.expire(a, 1, false) }
+func cmdExpire(s *Server, _ *conn, a []string) any    { return s.expire(a, 1000, false) }
+func cmdPexpire(s *Server, _ *conn, a []string) any   { return s.expire(a, 1, false) }
+func cmdExpireat(s *Server, _ *conn, a []string) any  { return s.expire(a, 1000, true) }
+func cmdPexpireat(s *Server, _ *conn, a []string) any { return s.expire(a, 1, true) }
 
 // ttl is what is left of a key's time, or when it ends; -1: it has none; -2: there is no key.
 func (s *Server) ttl(key string, absolute bool) int64 {
@@ -96,9 +98,9 @@ func inSeconds(millis int64) int64 {
 	return (millis + 500) / 1000
 }
 
-func cmdTtl(s *Server, _ *conn, a []string) any  { return inSeconds(s.ttl(a[1], false)) }
-func cmdPttl(s *Server, _ *conn, a []string) any { return s.ttl(a[1], false) }
-
+func cmdTtl(s *Server, _ *conn, a []string) any         { return inSeconds(s.ttl(a[1], false)) }
+func cmdPttl(s *Server, _ *conn, a []string) any        { return s.ttl(a[1], false) }
+func cmdExpiretime(s *Server, _ *conn, a []string) any  { return inSeconds(s.ttl(a[1], true)) }
 func cmdPexpiretime(s *Server, _ *conn, a []string) any { return s.ttl(a[1], true) }
 
 func cmdPersist(s *Server, _ *conn, a []string) any {

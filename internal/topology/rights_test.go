@@ -21,7 +21,7 @@ import (
 // need.
 func rights(t *testing.T) (base, cluster, replicas []string) {
 	t.Helper()
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile("../../docs/SETUP.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestRights_SufficeWithReplicas(t *testing.T) {
 // What the document adds for names with a tag and for databases suffices, and is needed.
 func TestRights_OfTagsAndDatabases(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile("../../docs/SETUP.md")
 	if err != nil {
 		t.Fatal(err)
 	}

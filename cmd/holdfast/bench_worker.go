@@ -96,6 +96,7 @@ func benchWork(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return atWork(ctx, c, func(ctx context.Context) (any, error) {
+		defer conn.close() // before the report: a grant may be under way
 		var r report
 		before, begun := conn.commands(), time.Now()
 		for ctx.Err() == nil {

@@ -158,5 +158,5 @@ func (eng *Engine) hasten() {
 	}
 }
 
-// Over is closed when Close is called.
+// Over is closed by Close, when the locks have been released or its time is over.
 func (eng *Engine) Over() <-chan struct{} { return eng.life.Done() }

@@ -81,7 +81,7 @@ func receive(ctx context.Context, ps *redis.PubSub) (msg any, err error) {
 	return msg, err
 }
 
-// confirmed returns who is to be told that messages are heard.
+// confirmed returns the listeners that learn by it that messages are heard.
 func (h *session) confirmed(channel string) []Listener {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()

@@ -131,12 +131,6 @@ func (u *user) check(d *command, args []string) denial {
 				return deniedChannel
 			}
 		}
-	case "psubscribe":
-		for _, p := range args[1:] {
-			if !u.channels["*"] && !u.channels[p] {
-				return deniedChannel
-			}
-		}
 	}
 	return allowed
 }
@@ -212,9 +206,6 @@ func (s *Server) endDeniedSubscribers(u *user) {
 				denied = denied || !matchesAny(u.channels, ch)
 			}
 		}
-		for p := range c.patterns {
-			denied = denied || !u.channels["*"] && !u.channels[p]
-		}
 		if denied {
 			c.endLocked(true)
 		}
@@ -235,35 +226,6 @@ func cmdAclSetuser(s *Server, _ *conn, a []string) any {
 		return wrong
 	}
 	return statusOK
-}
-
-func cmdAclDeluser(s *Server, _ *conn, a []string) any {
-	n := 0
-	for _, name := range a[2:] {
-		if name == "default" {
-			return replyError("ERR The 'default' user cannot be removed")
-		}
-		if u := s.users[name]; u != nil {
-			delete(s.users, name)
-			for _, c := range s.connsLocked() {
-				if c.user == u {
-					c.endLocked(true)
-				}
-			}
-			n++
-		}
-	}
-	return integer(n)
-}
-
-func cmdAclWhoami(_ *Server, c *conn, _ []string) any { return c.user.name }
-
-func cmdAclUsers(s *Server, _ *conn, _ []string) any {
-	all := []any{}
-	for _, name := range slices.Sorted(maps.Keys(s.users)) {
-		all = append(all, name)
-	}
-	return all
 }
 
 func cmdAuth(s *Server, c *conn, a []string) any {

@@ -16,17 +16,6 @@ func cmdTime(s *Server, _ *conn, _ []string) any {
 	return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
 }
 
-func cmdRole(s *Server, _ *conn, _ []string) any {
-	if s.faults.readonly {
-		return []any{"slave", "vmaster", int64(6379), "connected", s.db.dirty}
-	}
-	replicas := []any{}
-	for i := range s.faults.attached {
-		replicas = append(replicas, []any{"vreplica" + strconv.Itoa(i+1), "6379", strconv.FormatInt(s.db.dirty, 10)})
-	}
-	return []any{"master", s.db.dirty, replicas}
-}
-
 func cmdWait(s *Server, c *conn, a []string) any {
 	if s.faults.readonly {
 		return replyError("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
@@ -49,16 +38,6 @@ func cmdWait(s *Server, c *conn, a []string) any {
 
 func cmdCluster(_ *Server, _ *conn, _ []string) any {
 	return replyError("ERR This instance has cluster support disabled")
-}
-
-func cmdConfigGet(s *Server, _ *conn, a []string) any {
-	all := mapReply{}
-	for _, name := range slices.Sorted(maps.Keys(s.config)) {
-		if slices.ContainsFunc(a[2:], func(p string) bool { return match(strings.ToLower(p), name) }) {
-			all = append(all, name, s.config[name])
-		}
-	}
-	return all
 }
 
 func cmdConfigSet(s *Server, _ *conn, a []string) any {
@@ -95,10 +74,6 @@ func cmdConfigSet(s *Server, _ *conn, a []string) any {
 func cmdConfigResetstat(s *Server, _ *conn, _ []string) any {
 	clear(s.calls)
 	return statusOK
-}
-
-func cmdCommandCount(_ *Server, _ *conn, _ []string) any {
-	return integer(len(commands))
 }
 
 func cmdInfo(s *Server, _ *conn, a []string) any {

@@ -24,9 +24,8 @@ type conn struct {
 	libVer   string
 	proto    int
 	user     *user // nil: has not authenticated
-	subs     map[string]bool
-	patterns map[string]bool
 	shards   map[string]bool
+	subs     map[string]bool
 	order    int64 // of arrival of in, while frozen
 
 	multi   [][]string // queued; nil: no MULTI

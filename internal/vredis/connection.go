@@ -93,37 +93,7 @@ func cmdSelect(_ *Server, _ *conn, a []string) any {
 	return statusOK
 }
 
-func cmdQuit(_ *Server, c *conn, _ []string) any {
-	c.sendLocked(statusOK)
-	c.endLocked(false)
-	return silent{}
-}
-
-func cmdReset(s *Server, c *conn, _ []string) any {
-	s.forgetSubscriber(c)
-	c.inMulti, c.multi, c.proto, c.name, c.user = false, nil, 2, "", nil
-	if u := s.users["default"]; u.enabled && u.nopass {
-		c.user = u
-	}
-	return status("RESET")
-}
-
 func cmdClientId(_ *Server, c *conn, _ []string) any { return c.id }
-
-func cmdClientGetname(_ *Server, c *conn, _ []string) any {
-	if c.name == "" {
-		return nil
-	}
-	return c.name
-}
-
-func cmdClientSetname(_ *Server, c *conn, a []string) any {
-	if !validName(a[2]) {
-		return replyError("ERR Client names cannot contain spaces, newlines or special characters.")
-	}
-	c.name = a[2]
-	return statusOK
-}
 
 // cmdClientSetinfo is what servers from 7.2 on know.
 func cmdClientSetinfo(_ *Server, c *conn, a []string) any {
@@ -143,18 +113,14 @@ func cmdClientMaintNotifications(_ *Server, _ *conn, a []string) any {
 	return errorf("ERR unknown subcommand '%.128s'. Try CLIENT HELP.", a[1])
 }
 
-func cmdClientNoEvict(_ *Server, _ *conn, _ []string) any { return statusOK }
-
 func (c *conn) describe() string {
 	name := ""
 	if c.user != nil {
 		name = c.user.name
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s name=%s db=0 sub=%d psub=%d ssub=%d multi=%d user=%s resp=%d lib-name=%s lib-ver=%s",
-		c.id, "client", c.srv.addr, c.name, len(c.subs), len(c.patterns), len(c.shards), len(c.multi)-1, name, c.proto, c.libName, c.libVer)
+	return fmt.Sprintf("id=%d addr=%s laddr=%s name=%s db=0 sub=%d psub=0 ssub=%d multi=%d user=%s resp=%d lib-name=%s lib-ver=%s",
+		c.id, "client", c.srv.addr, c.name, len(c.subs), len(c.shards), len(c.multi)-1, name, c.proto, c.libName, c.libVer)
 }
-
-func cmdClientInfo(_ *Server, c *conn, _ []string) any { return c.describe() + "\n" }
 
 func cmdClientList(s *Server, _ *conn, a []string) any {
 	ofType := func(*conn) bool { return true }
@@ -228,4 +194,19 @@ next:
 		n++
 	}
 	return integer(n)
+}
+
+func cmdClientGetname(_ *Server, c *conn, _ []string) any {
+	if c.name == "" {
+		return nil
+	}
+	return c.name
+}
+
+func cmdClientSetname(_ *Server, c *conn, a []string) any {
+	if !validName(a[2]) {
+		return replyError("ERR Client names cannot contain spaces, newlines or special characters.")
+	}
+	c.name = a[2]
+	return statusOK
 }

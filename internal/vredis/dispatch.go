@@ -100,7 +100,7 @@ func (s *Server) serve(c *conn, args []string) any {
 	if wrong == nil {
 		wrong = s.refuses(c, d)
 	}
-	if wrong == nil && c.proto == 2 && c.subscribed() && !slices.Contains([]string{"ping", "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "quit", "reset"}, d.name) {
+	if wrong == nil && c.proto == 2 && c.subscribed() && !slices.Contains([]string{"ping", "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe"}, d.name) {
 		wrong = errorf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", d.name)
 	}
 	if wrong != nil {

@@ -36,17 +36,16 @@
 //     says that there is too little.
 //   - Keys that have expired are gone at once. Redis removes some of them later, so DBSIZE may count them.
 //   - The fields of a hash and the members of a set are in the order of their coming; Redis's are while the key is small. HSCAN gives all
-//     fields at once. KEYS and SCAN have an order of their own; RANDOMKEY is always the same.
+//     fields at once. KEYS and SCAN have an order of their own.
 //   - A score of -0 becomes 0, as in Redis while the zset is small.
 //   - DUMP has a format of its own, and there is no RESTORE. REPLICAOF makes a replica that has lost its master. CLIENT PAUSE and
 //     DEBUG SLEEP spare what clients begin a connection with, as Freeze should.
 //   - CLIENT SETINFO is known, as from Redis 7.2 on. PUBSUB CHANNELS, CLIENT LIST and INFO are sorted or have fewer fields.
 //   - Scripts run in gopher-lua. Its own words for what is wrong in a script differ, and so do those of a syntax error; the
-//     line is the same. A malformed pattern is an error even where matching does not reach what is malformed. A text that is out of a
-//     number's range ("1e400") is no number in arithmetic. The order of pairs and next differs.
-//   - gopher-lua's x = f() and (x or g()) and its forms of numbers in .. are mended, see luacode.go; table.concat of fractions or of
-//     numbers from 1e15 on is not.
+//     line is the same. A text that is out of a number's range ("1e400") is no number in arithmetic. The order of pairs and next differs.
+//   - gopher-lua's x = f() and (x or g()) and its forms of numbers in .. are mended, see luacode.go. Its functions for texts and tables
+//     are as they are, but for string.match: TestDifference_Lua has those that the library's scripts call.
 //   - Tables of the library (string, redis, ...) can be written to. There is no cjson, cmsgpack, struct, bit, coroutine, load, math.random,
-//     redis.setresp, and no %q in string.format.
+//     redis.setresp.
 //   - A script that does not end is not interrupted.
 package vredis

@@ -100,7 +100,6 @@ func inSeconds(millis int64) int64 {
 
 func cmdTtl(s *Server, _ *conn, a []string) any         { return inSeconds(s.ttl(a[1], false)) }
 func cmdPttl(s *Server, _ *conn, a []string) any        { return s.ttl(a[1], false) }
-func cmdExpiretime(s *Server, _ *conn, a []string) any  { return inSeconds(s.ttl(a[1], true)) }
 func cmdPexpiretime(s *Server, _ *conn, a []string) any { return s.ttl(a[1], true) }
 
 func cmdPersist(s *Server, _ *conn, a []string) any {

@@ -28,7 +28,7 @@ const (
 
 // Handshake is what clients send before their first command, to subscribe, and to see that a connection lives. A server
 // that is frozen in a synctest bubble spares them: see Freeze.
-var Handshake = []string{"hello", "auth", "client", "select", "ping", "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
+var Handshake = []string{"hello", "auth", "client", "select", "ping", "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe"}
 
 // refuses returns the error that a client's command is answered with because of a fault; nil: none. An EXEC is what it
 // executes, and to queue a command takes memory.
@@ -63,8 +63,6 @@ func (s *Server) refuses(c *conn, d *command) any {
 func (s *Server) refusesInScript(d *command) any {
 	if d.has("write") {
 		switch {
-		case s.call.readonly:
-			return replyError("ERR Write commands are not allowed from read-only scripts.")
 		case s.faults.readonly:
 			return readonlyError
 		case s.faults.misconf:

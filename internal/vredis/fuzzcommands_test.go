@@ -29,6 +29,11 @@ incr k
 decr k
 incrby k i
 decrby k i
+strlen k
+append k v
+getset k v
+getdel k
+rename k k
 mget k k
 mset k v k v
 del k ?k
@@ -55,6 +60,10 @@ hincrby k m i
 hexists k m
 hlen k
 hgetall k
+hsetnx k m v
+hmset k m v
+hvals k
+hstrlen k m
 hkeys k
 hscan k 0 ?match ?p
 hscan k i count i
@@ -64,6 +73,8 @@ lrange k i i
 lindex k i
 lrem k i v
 lset k i v
+linsert k ?before|after|v v v
+ltrim k i i
 llen k
 lpop k ?i
 rpop k ?i
@@ -85,6 +96,8 @@ zrangebyscore k b b limit i i
 zremrangebyscore k b b
 zcount k b b
 zcard k
+zrank k m
+zrevrange k i i ?withscores
 zincrby k s m
 publish c v
 spublish c v

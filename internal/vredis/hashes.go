@@ -23,25 +23,6 @@ func cmdHset(s *Server, _ *conn, a []string) any {
 	return integer(n)
 }
 
-func cmdHmset(s *Server, c *conn, a []string) any {
-	if reply, ok := cmdHset(s, c, a).(replyError); ok {
-		return reply
-	}
-	return statusOK
-}
-
-func cmdHsetnx(s *Server, _ *conn, a []string) any {
-	e, wrong := s.db.made(a[1], "hash")
-	if wrong != nil {
-		return wrong
-	}
-	if _, has := e.hash.get(a[2]); has {
-		return int64(0)
-	}
-	e.hash.set(a[2], a[3])
-	return int64(1)
-}
-
 // fieldsOf returns the fields of a hash, or the members of a set; of no key none.
 func (s *Server) fieldsOf(key, kind string) (*fields, any) {
 	e, wrong := s.db.typed(key, kind)
@@ -85,10 +66,6 @@ func cmdHexists(s *Server, _ *conn, a []string) any {
 	return s.read(a[1], func(f *fields) any { _, has := f.get(a[2]); return boolean(has) })
 }
 
-func cmdHstrlen(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { v, _ := f.get(a[2]); return integer(len(v)) })
-}
-
 func cmdHlen(s *Server, _ *conn, a []string) any {
 	return s.read(a[1], func(f *fields) any { return integer(f.len()) })
 }
@@ -112,10 +89,6 @@ func cmdHgetall(s *Server, _ *conn, a []string) any {
 
 func cmdHkeys(s *Server, _ *conn, a []string) any {
 	return s.read(a[1], func(f *fields) any { return f.list(true, false) })
-}
-
-func cmdHvals(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { return f.list(false, true) })
 }
 
 // cmdHscan gives all fields at once, as Redis does for a small hash, which it keeps as a listpack.
@@ -229,4 +202,31 @@ func cmdScard(s *Server, _ *conn, a []string) any {
 		return wrong
 	}
 	return integer(f.len())
+}
+
+func cmdHsetnx(s *Server, _ *conn, a []string) any {
+	e, wrong := s.db.made(a[1], "hash")
+	if wrong != nil {
+		return wrong
+	}
+	if _, has := e.hash.get(a[2]); has {
+		return int64(0)
+	}
+	e.hash.set(a[2], a[3])
+	return int64(1)
+}
+
+func cmdHmset(s *Server, c *conn, a []string) any {
+	if reply, ok := cmdHset(s, c, a).(replyError); ok {
+		return reply
+	}
+	return statusOK
+}
+
+func cmdHvals(s *Server, _ *conn, a []string) any {
+	return s.read(a[1], func(f *fields) any { return f.list(false, true) })
+}
+
+func cmdHstrlen(s *Server, _ *conn, a []string) any {
+	return s.read(a[1], func(f *fields) any { v, _ := f.get(a[2]); return integer(len(v)) })
 }

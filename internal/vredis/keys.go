@@ -32,8 +32,6 @@ func cmdExists(s *Server, _ *conn, a []string) any {
 	return integer(n)
 }
 
-func cmdTouch(s *Server, c *conn, a []string) any { return cmdExists(s, c, a) }
-
 func cmdType(s *Server, _ *conn, a []string) any {
 	if e := s.db.get(a[1]); e != nil {
 		return status(e.kind)
@@ -69,13 +67,6 @@ func cmdKeys(s *Server, _ *conn, a []string) any {
 	return all
 }
 
-func cmdRandomkey(s *Server, _ *conn, _ []string) any {
-	if all := s.db.inOrder(); len(all) > 0 {
-		return all[0].key
-	}
-	return nil
-}
-
 func cmdDbsize(s *Server, _ *conn, _ []string) any { return integer(len(s.db.keys)) }
 
 func cmdFlushall(s *Server, _ *conn, a []string) any {
@@ -87,37 +78,6 @@ func cmdFlushall(s *Server, _ *conn, a []string) any {
 }
 
 func cmdFlushdb(s *Server, c *conn, a []string) any { return cmdFlushall(s, c, a) }
-
-func (s *Server) rename(from, to string) (existed bool, wrong any) {
-	e := s.db.get(from)
-	if e == nil {
-		return false, noSuchKey
-	}
-	existed = s.db.get(to) != nil
-	if from != to {
-		s.db.del(from)
-		s.db.set(to, e)
-	}
-	return existed, nil
-}
-
-func cmdRename(s *Server, _ *conn, a []string) any {
-	if _, wrong := s.rename(a[1], a[2]); wrong != nil {
-		return wrong
-	}
-	return statusOK
-}
-
-func cmdRenamenx(s *Server, _ *conn, a []string) any {
-	if s.db.get(a[1]) == nil {
-		return noSuchKey
-	}
-	if s.db.get(a[2]) != nil {
-		return int64(0)
-	}
-	_, _ = s.rename(a[1], a[2])
-	return int64(1)
-}
 
 // placed is a key and its place in SCAN's order, which does not change while other keys come and go.
 type placed struct {
@@ -201,4 +161,14 @@ func cmdScan(s *Server, _ *conn, a []string) any {
 		}
 	}
 	return []any{strconv.FormatUint(next, 10), keys}
+}
+
+func cmdRename(s *Server, _ *conn, a []string) any {
+	e := s.db.get(a[1])
+	if e == nil {
+		return noSuchKey
+	}
+	s.db.del(a[1])
+	s.db.set(a[2], e)
+	return statusOK
 }

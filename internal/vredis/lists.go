@@ -5,10 +5,7 @@ import (
 	"strings"
 )
 
-func (s *Server) push(a []string, front, must bool) any {
-	if must && s.db.get(a[1]) == nil {
-		return int64(0)
-	}
+func (s *Server) push(a []string, front bool) any {
 	e, wrong := s.db.made(a[1], "list")
 	if wrong != nil {
 		return wrong
@@ -23,10 +20,8 @@ func (s *Server) push(a []string, front, must bool) any {
 	return integer(len(e.list))
 }
 
-func cmdLpush(s *Server, _ *conn, a []string) any  { return s.push(a, true, false) }
-func cmdRpush(s *Server, _ *conn, a []string) any  { return s.push(a, false, false) }
-func cmdLpushx(s *Server, _ *conn, a []string) any { return s.push(a, true, true) }
-func cmdRpushx(s *Server, _ *conn, a []string) any { return s.push(a, false, true) }
+func cmdLpush(s *Server, _ *conn, a []string) any { return s.push(a, true) }
+func cmdRpush(s *Server, _ *conn, a []string) any { return s.push(a, false) }
 
 func (s *Server) pop(a []string, front bool) any {
 	n := int64(1)
@@ -117,24 +112,6 @@ func cmdLrange(s *Server, _ *conn, a []string) any {
 	return texts(e.list[i:j])
 }
 
-func cmdLtrim(s *Server, _ *conn, a []string) any {
-	from, to, ok := indexes(a[2], a[3])
-	if !ok {
-		return notInt
-	}
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
-		return statusOK
-	}
-	i, j := span(from, to, len(e.list))
-	e.list = slices.Clone(e.list[i:j])
-	s.dropEmpty(a[1], len(e.list))
-	return statusOK
-}
-
 // place finds an index of a list; ok is false if there is none.
 func place(text string, n int) (at int, ok bool, wrong any) {
 	i, number := parseInt(text)
@@ -210,6 +187,17 @@ func cmdLrem(s *Server, _ *conn, a []string) any {
 	return removed
 }
 
+func cmdLlen(s *Server, _ *conn, a []string) any {
+	e, wrong := s.db.typed(a[1], "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return int64(0)
+	}
+	return integer(len(e.list))
+}
+
 func cmdLinsert(s *Server, _ *conn, a []string) any {
 	after := strings.EqualFold(a[2], "after")
 	if !after && !strings.EqualFold(a[2], "before") {
@@ -233,13 +221,20 @@ func cmdLinsert(s *Server, _ *conn, a []string) any {
 	return integer(len(e.list))
 }
 
-func cmdLlen(s *Server, _ *conn, a []string) any {
+func cmdLtrim(s *Server, _ *conn, a []string) any {
+	from, to, ok := indexes(a[2], a[3])
+	if !ok {
+		return notInt
+	}
 	e, wrong := s.db.typed(a[1], "list")
 	switch {
 	case wrong != nil:
 		return wrong
 	case e == nil:
-		return int64(0)
+		return statusOK
 	}
-	return integer(len(e.list))
+	i, j := span(from, to, len(e.list))
+	e.list = slices.Clone(e.list[i:j])
+	s.dropEmpty(a[1], len(e.list))
+	return statusOK
 }

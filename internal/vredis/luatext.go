@@ -97,6 +97,17 @@ func luaRest(L *lua.LState) int {
 	return 1
 }
 
+// orNil is for a function that returns nothing where Lua's returns nil.
+func orNil(f lua.LGFunction) lua.LGFunction {
+	return func(L *lua.LState) int {
+		if n := f(L); n > 0 {
+			return n
+		}
+		L.Push(lua.LNil)
+		return 1
+	}
+}
+
 const space = " \t\n\v\f\r"
 
 // toNumber reads a number as Lua does: by strtod, with spaces around.
@@ -109,12 +120,9 @@ func toNumber(text string) (float64, bool) {
 }
 
 func luaToNumber(L *lua.LState) int {
-	v, base := L.CheckAny(1), optInt(L, 2, 10)
-	if base != 10 {
-		if base < 2 || base > 36 {
-			L.ArgError(2, "base out of range")
-		}
-		if n, ok := wholeNumber(strings.Trim(checkText(L, 1), space), base); ok {
+	v := L.CheckAny(1)
+	if base := L.OptInt(2, 10); base != 10 {
+		if n, err := strconv.ParseInt(strings.Trim(L.CheckString(1), space), base, 64); err == nil {
 			L.Push(lua.LNumber(n))
 		} else {
 			L.Push(lua.LNil)
@@ -133,107 +141,4 @@ func luaToNumber(L *lua.LState) int {
 	}
 	L.Push(lua.LNil)
 	return 1
-}
-
-// wholeNumber reads one to a base as C does, where a negative one is taken from 2^64.
-func wholeNumber(text string, base int) (uint64, bool) {
-	digits, negative := strings.CutPrefix(text, "-")
-	if !negative {
-		digits = strings.TrimPrefix(digits, "+")
-	}
-	digits = strings.ToLower(digits)
-	if base == 16 {
-		digits = strings.TrimPrefix(digits, "0x")
-	}
-	n, err := strconv.ParseUint(digits, base, 64)
-	if negative {
-		n = -n
-	}
-	return n, err == nil
-}
-
-// luaFormat is string.format.
-func luaFormat(L *lua.LState) int {
-	format := L.CheckString(1)
-	var b strings.Builder
-	arg := 1
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			b.WriteByte(format[i])
-			continue
-		}
-		if i++; i < len(format) && format[i] == '%' {
-			b.WriteByte('%')
-			continue
-		}
-		from := i
-		for i < len(format) && strings.IndexByte("-+ #0123456789.", format[i]) >= 0 {
-			i++
-		}
-		if i == len(format) {
-			L.RaiseError("invalid option '%%' to 'format'")
-		}
-		arg++
-		b.WriteString(formatOne(L, format[from:i], format[i], arg))
-	}
-	L.Push(lua.LString(b.String()))
-	return 1
-}
-
-func formatOne(L *lua.LState, flags string, verb byte, arg int) string {
-	number := func() float64 {
-		if text, ok := L.Get(arg).(lua.LString); ok {
-			if f, ok := toNumber(string(text)); ok {
-				return f
-			}
-		}
-		return float64(L.CheckNumber(arg))
-	}
-	switch verb {
-	case 'd', 'i':
-		return fmt.Sprintf("%"+flags+"d", truncate(number()))
-	case 'u', 'x', 'X', 'o':
-		if verb == 'u' {
-			verb = 'd'
-		}
-		return fmt.Sprintf("%"+flags+string(verb), uint64(truncate(number())))
-	case 'c':
-		return fmt.Sprintf("%"+flags+"s", string([]byte{byte(truncate(number()))}))
-	case 'f', 'e', 'E':
-		if f := number(); !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return fmt.Sprintf("%"+flags+string(verb), f)
-		}
-		width, _, _ := strings.Cut(flags, ".")
-		return fmt.Sprintf("%"+strings.ReplaceAll(width, "0", "")+"s", formatG(number(), 6))
-	case 'g', 'G':
-		width, precision, given := strings.Cut(flags, ".")
-		if strings.ContainsAny(width, "+ #0") {
-			L.RaiseError("vredis does not do string.format('%%%s%c')", flags, verb)
-		}
-		p := 6
-		if given {
-			p, _ = strconv.Atoi(precision)
-		}
-		text := formatG(number(), max(p, 1))
-		if verb == 'G' {
-			text = strings.ToUpper(text)
-		}
-		return fmt.Sprintf("%"+width+"s", text)
-	case 's':
-		switch v := L.Get(arg).(type) {
-		case lua.LString, lua.LNumber:
-			text := textOf(v)
-			if strings.Contains(text, "\x00") {
-				L.RaiseError("vredis does not do string.format('%%s') of a zero byte")
-			}
-			return fmt.Sprintf("%"+flags+"s", text)
-		default:
-			if arg > L.GetTop() {
-				L.ArgError(arg, "string expected, got no value")
-			}
-			L.ArgError(arg, "string expected, got "+v.Type().String())
-		}
-	}
-	L.RaiseError("vredis does not do string.format('%%%c')", verb)
-	return ""
 }

@@ -42,12 +42,7 @@ func newMachine(s *Server) *machine {
 	m.globals.RawSetString("error", L.NewFunction(luaError))
 	m.globals.RawSetString("pcall", L.NewFunction(luaPcall))
 	str := m.globals.RawGetString("string").(*lua.LTable)
-	for name, f := range stringLibrary {
-		str.RawSetString(name, L.NewFunction(f))
-	}
-	tables := m.globals.RawGetString("table").(*lua.LTable)
-	tables.RawSetString("concat", L.NewFunction(luaConcat))
-	tables.RawSetString("remove", L.NewFunction(luaRemove))
+	str.RawSetString("match", L.NewFunction(orNil(str.RawGetString("match").(*lua.LFunction).GFunction)))
 	refuse := func(what string) *lua.LFunction {
 		return L.NewFunction(func(L *lua.LState) int { L.RaiseError("vredis does not do %s", what); return 0 })
 	}

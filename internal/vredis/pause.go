@@ -64,11 +64,6 @@ func cmdClientPause(s *Server, _ *conn, a []string) any {
 	return statusOK
 }
 
-func cmdClientUnpause(s *Server, _ *conn, _ []string) any {
-	s.pauseLocked(0, false, func() {})
-	return statusOK
-}
-
 // cmdDebugSleep is answered when the server wakes up.
 func cmdDebugSleep(s *Server, c *conn, a []string) any {
 	seconds, err := strconv.ParseFloat(a[2], 64)

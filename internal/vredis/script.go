@@ -17,10 +17,9 @@ type script struct {
 
 // invocation is a script that runs.
 type invocation struct {
-	caller   *conn
-	now      time.Time // stands still
-	readonly bool
-	wrote    bool // it has called a command that writes
+	caller *conn
+	now    time.Time // stands still
+	wrote  bool      // it has called a command that writes
 }
 
 const noScript = replyError("NOSCRIPT No matching script. Please use EVAL.")
@@ -43,7 +42,7 @@ func (s *Server) load(text string) (*script, any) {
 	return s.scripts[sha], nil
 }
 
-func (s *Server) eval(c *conn, a []string, find func(string) (*script, any), readonly bool) any {
+func (s *Server) eval(c *conn, a []string, find func(string) (*script, any)) any {
 	if strings.HasPrefix(strings.ToLower(a[0]), "evalsha") && len(a[1]) != 40 {
 		return noScript
 	}
@@ -60,7 +59,7 @@ func (s *Server) eval(c *conn, a []string, find func(string) (*script, any), rea
 	if wrong != nil {
 		return wrong
 	}
-	s.call = &invocation{caller: c, now: s.now(), readonly: readonly}
+	s.call = &invocation{caller: c, now: s.now()}
 	defer func() { s.call = nil }()
 	return s.lua.run(sc, a[3:3+n], a[3+n:])
 }
@@ -72,10 +71,9 @@ func (s *Server) loaded(sha string) (*script, any) {
 	return nil, noScript
 }
 
-func cmdEval(s *Server, c *conn, a []string) any      { return s.eval(c, a, s.load, false) }
-func cmdEvalRo(s *Server, c *conn, a []string) any    { return s.eval(c, a, s.load, true) }
-func cmdEvalsha(s *Server, c *conn, a []string) any   { return s.eval(c, a, s.loaded, false) }
-func cmdEvalshaRo(s *Server, c *conn, a []string) any { return s.eval(c, a, s.loaded, true) }
+func cmdEval(s *Server, c *conn, a []string) any { return s.eval(c, a, s.load) }
+
+func cmdEvalsha(s *Server, c *conn, a []string) any { return s.eval(c, a, s.loaded) }
 
 func cmdScriptLoad(s *Server, _ *conn, a []string) any {
 	sc, wrong := s.load(a[2])

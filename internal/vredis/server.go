@@ -68,7 +68,7 @@ func New(o Options) *Server {
 	s.started = s.now()
 	s.config = map[string]string{"maxmemory": "0", "maxmemory-policy": "noeviction", "min-replicas-to-write": "0", "appendonly": "no", "save": "", "timeout": "0", "databases": "16", "notify-keyspace-events": ""}
 	s.db.keys = map[string]*entry{}
-	s.pubsub = registry{plain: map[string]map[*conn]bool{}, shard: map[string]map[*conn]bool{}}
+	s.pubsub = registry{map[string]map[*conn]bool{}, map[string]map[*conn]bool{}}
 	s.users = map[string]*user{"default": newUser("default", o.Password)}
 	s.lua = newMachine(s)
 	return s

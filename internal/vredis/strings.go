@@ -2,7 +2,6 @@ package vredis
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 )
@@ -117,76 +116,13 @@ func cmdSetnx(s *Server, _ *conn, a []string) any {
 	return int64(1)
 }
 
-func (s *Server) setFor(a []string, unit, name string) any {
-	at, wrong := s.setTime(a[2], unit, name)
+func cmdSetex(s *Server, _ *conn, a []string) any {
+	at, wrong := s.setTime(a[2], "ex", "setex")
 	if wrong != nil {
 		return wrong
 	}
 	s.store(a[1], a[3], at)
 	return statusOK
-}
-
-func cmdSetex(s *Server, _ *conn, a []string) any  { return s.setFor(a, "ex", "setex") }
-func cmdPsetex(s *Server, _ *conn, a []string) any { return s.setFor(a, "px", "psetex") }
-
-func cmdGetset(s *Server, c *conn, a []string) any {
-	reply := cmdGet(s, c, a)
-	if _, wrong := reply.(replyError); !wrong {
-		s.store(a[1], a[2], 0)
-	}
-	return reply
-}
-
-func cmdGetdel(s *Server, c *conn, a []string) any {
-	reply := cmdGet(s, c, a)
-	if _, ok := reply.(string); ok {
-		s.db.del(a[1])
-	}
-	return reply
-}
-
-func cmdStrlen(s *Server, _ *conn, a []string) any {
-	text, _, wrong := s.text(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	return integer(len(text))
-}
-
-func cmdAppend(s *Server, _ *conn, a []string) any {
-	e, wrong := s.db.made(a[1], "string")
-	if wrong != nil {
-		return wrong
-	}
-	e.str += a[2]
-	return integer(len(e.str))
-}
-
-func cmdGetrange(s *Server, _ *conn, a []string) any {
-	from, ok1 := parseInt(a[2])
-	to, ok2 := parseInt(a[3])
-	if !ok1 || !ok2 {
-		return notInt
-	}
-	text, _, wrong := s.text(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	if from < 0 && to < 0 && from > to {
-		return ""
-	}
-	n := int64(len(text))
-	if from < 0 {
-		from = max(0, from+n)
-	}
-	if to < 0 {
-		to = max(0, to+n)
-	}
-	to = min(to, n-1)
-	if from > to || n == 0 {
-		return ""
-	}
-	return text[from : to+1]
 }
 
 func (s *Server) add(key string, by int64) any {
@@ -230,53 +166,6 @@ func cmdDecrby(s *Server, _ *conn, a []string) any {
 	return s.add(a[1], -n)
 }
 
-// parseLong reads a number as a long double of x86, which has 64 bits.
-func parseLong(text string) (*big.Float, bool) {
-	if text == "" || strings.ContainsAny(text, "_ \t\n\v\f\r\x00") {
-		return nil, false
-	}
-	if strings.ContainsAny(text, "nN") && !strings.ContainsAny(text, "fF") {
-		return nil, false
-	}
-	base := 10
-	if strings.ContainsAny(text, "xX") {
-		base = 0
-	}
-	if strings.EqualFold(strings.TrimLeft(text, "+-"), "infinity") {
-		text = strings.TrimSuffix(text, text[len(text)-5:])
-	}
-	f, _, err := big.ParseFloat(strings.ToLower(text), base, 64, big.ToNearestEven)
-	return f, err == nil
-}
-
-func cmdIncrbyfloat(s *Server, _ *conn, a []string) any {
-	text, ok, wrong := s.text(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	if !ok {
-		text = "0"
-	}
-	old, ok1 := parseLong(text)
-	by, ok2 := parseLong(a[2])
-	if !ok1 || !ok2 {
-		return notFloat
-	}
-	if old.IsInf() || by.IsInf() {
-		return replyError("ERR increment would produce NaN or Infinity")
-	}
-	sum := new(big.Float).SetPrec(64).Add(old, by).Text('f', 17)
-	if strings.Contains(sum, ".") {
-		sum = strings.TrimRight(strings.TrimRight(sum, "0"), ".")
-	}
-	if sum == "-0" {
-		sum = "0"
-	}
-	e, _ := s.db.made(a[1], "string")
-	e.str = sum
-	return sum
-}
-
 func cmdMget(s *Server, _ *conn, a []string) any {
 	all := []any{}
 	for _, key := range a[1:] {
@@ -289,23 +178,45 @@ func cmdMget(s *Server, _ *conn, a []string) any {
 	return all
 }
 
-func (s *Server) setMany(a []string, nx bool) any {
+func cmdMset(s *Server, _ *conn, a []string) any {
 	if len(a)%2 == 0 {
 		return errorf("ERR wrong number of arguments for '%s' command", strings.ToLower(a[0]))
-	}
-	for i := 1; nx && i < len(a); i += 2 {
-		if s.db.get(a[i]) != nil {
-			return int64(0)
-		}
 	}
 	for i := 1; i < len(a); i += 2 {
 		s.store(a[i], a[i+1], 0)
 	}
-	if nx {
-		return int64(1)
-	}
 	return statusOK
 }
 
-func cmdMset(s *Server, _ *conn, a []string) any   { return s.setMany(a, false) }
-func cmdMsetnx(s *Server, _ *conn, a []string) any { return s.setMany(a, true) }
+func cmdGetset(s *Server, c *conn, a []string) any {
+	reply := cmdGet(s, c, a)
+	if _, wrong := reply.(replyError); !wrong {
+		s.store(a[1], a[2], 0)
+	}
+	return reply
+}
+
+func cmdGetdel(s *Server, c *conn, a []string) any {
+	reply := cmdGet(s, c, a)
+	if _, ok := reply.(string); ok {
+		s.db.del(a[1])
+	}
+	return reply
+}
+
+func cmdStrlen(s *Server, _ *conn, a []string) any {
+	text, _, wrong := s.text(a[1])
+	if wrong != nil {
+		return wrong
+	}
+	return integer(len(text))
+}
+
+func cmdAppend(s *Server, _ *conn, a []string) any {
+	e, wrong := s.db.made(a[1], "string")
+	if wrong != nil {
+		return wrong
+	}
+	e.str += a[2]
+	return integer(len(e.str))
+}

@@ -134,14 +134,9 @@ func (s *Server) zrange(c *conn, a []string, o ranging, plain bool) any {
 }
 
 func cmdZrange(s *Server, c *conn, a []string) any { return s.zrange(c, a, ranging{}, false) }
-func cmdZrevrange(s *Server, c *conn, a []string) any {
-	return s.zrange(c, a, ranging{reverse: true}, true)
-}
+
 func cmdZrangebyscore(s *Server, c *conn, a []string) any {
 	return s.zrange(c, a, ranging{byScore: true}, true)
-}
-func cmdZrevrangebyscore(s *Server, c *conn, a []string) any {
-	return s.zrange(c, a, ranging{byScore: true, reverse: true}, true)
 }
 
 // within finds the scores from a[2] to a[3].
@@ -183,15 +178,6 @@ func cmdZremrangebyscore(s *Server, _ *conn, a []string) any {
 	return s.cut(a[1], z, i, j)
 }
 
-func cmdZremrangebyrank(s *Server, _ *conn, a []string) any {
-	from, to, ok := indexes(a[2], a[3])
-	if !ok {
-		return notInt
-	}
-	z, wrong := s.rankingOf(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	i, j := span(from, to, len(z.order))
-	return s.cut(a[1], z, i, j)
+func cmdZrevrange(s *Server, c *conn, a []string) any {
+	return s.zrange(c, a, ranging{reverse: true}, true)
 }

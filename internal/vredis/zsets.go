@@ -170,18 +170,6 @@ func cmdZscore(s *Server, _ *conn, a []string) any {
 	return z.scoreOf(a[2])
 }
 
-func cmdZmscore(s *Server, _ *conn, a []string) any {
-	z, wrong := s.rankingOf(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	all := []any{}
-	for _, m := range a[2:] {
-		all = append(all, z.scoreOf(m))
-	}
-	return all
-}
-
 func cmdZrem(s *Server, _ *conn, a []string) any {
 	z, wrong := s.rankingOf(a[1])
 	if wrong != nil {
@@ -205,55 +193,13 @@ func cmdZcard(s *Server, _ *conn, a []string) any {
 	return integer(len(z.order))
 }
 
-func (s *Server) rank(a []string, reverse bool) any {
+func cmdZrank(s *Server, _ *conn, a []string) any {
 	z, wrong := s.rankingOf(a[1])
 	if wrong != nil {
 		return wrong
 	}
-	i, has := z.at(a[2])
-	if !has {
-		return nil
+	if i, has := z.at(a[2]); has {
+		return integer(i)
 	}
-	if reverse {
-		i = len(z.order) - 1 - i
-	}
-	return integer(i)
+	return nil
 }
-
-func cmdZrank(s *Server, _ *conn, a []string) any    { return s.rank(a, false) }
-func cmdZrevrank(s *Server, _ *conn, a []string) any { return s.rank(a, true) }
-
-func (s *Server) zpop(c *conn, a []string, last bool) any {
-	n := int64(1)
-	if len(a) > 3 {
-		return syntaxErr
-	}
-	if len(a) == 3 {
-		var ok bool
-		if n, ok = parseInt(a[2]); !ok || n < 0 {
-			return replyError("ERR value is out of range, must be positive")
-		}
-	}
-	z, wrong := s.rankingOf(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	all := []any{}
-	for ; n > 0 && len(z.order) > 0; n-- {
-		r := z.order[0]
-		if last {
-			r = z.order[len(z.order)-1]
-		}
-		z.del(r.member)
-		if len(a) == 3 && c.proto == 3 && s.call == nil {
-			all = append(all, []any{r.member, double(r.score)})
-		} else {
-			all = append(all, r.member, double(r.score))
-		}
-	}
-	s.dropEmpty(a[1], len(z.order))
-	return all
-}
-
-func cmdZpopmin(s *Server, c *conn, a []string) any { return s.zpop(c, a, false) }
-func cmdZpopmax(s *Server, c *conn, a []string) any { return s.zpop(c, a, true) }

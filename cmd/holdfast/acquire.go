@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/supervisor"
 )
 
 // acquire returns a lease that is long enough to begin, or the error to exit with. A signal ends the wait, even if it
@@ -19,11 +20,16 @@ func (j *job) acquire(parent context.Context) (*holdfast.Lease, error) {
 	listening, stopped := make(chan struct{}), signalled(0)
 	go func() {
 		defer close(listening)
-		select {
-		case s := <-j.signals:
-			stopped = signalled(s.(syscall.Signal))
-			cancel()
-		case <-ctx.Done():
+		for stopped == 0 {
+			select {
+			case s := <-j.signals:
+				if supervisor.Ends(s) {
+					stopped = signalled(s.(syscall.Signal))
+					cancel()
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	waiting := ctx
@@ -33,11 +39,7 @@ func (j *job) acquire(parent context.Context) (*holdfast.Lease, error) {
 		defer done()
 	}
 	j.detail("waiting for " + printable(j.name))
-	lock := j.lock.Lock
-	if j.noWait {
-		lock = j.lock.TryLock
-	}
-	lease, err := lock(waiting)
+	lease, err := j.take(waiting)
 	if j.maxHold > 0 {
 		j.limit = time.Now().Add(j.maxHold)
 	}
@@ -50,7 +52,7 @@ func (j *job) acquire(parent context.Context) (*holdfast.Lease, error) {
 		return lease, nil
 	}
 	if lease != nil {
-		j.unlock(lease)
+		_ = j.release(lease)
 	}
 	switch {
 	case stopped != 0:

@@ -22,7 +22,7 @@ const (
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 
 // completionFlag is what a shell that asks for completions says behind the words. It may also be the last word of the
-// command of run, so the scripts say askedByShell behind it.
+// command of run or lead, so the scripts say askedByShell behind it.
 const (
 	completionFlag = "--generate-shell-completion"
 	askedByShell   = "--asked-by-a-shell"
@@ -34,7 +34,7 @@ func completionOf(args []string) (_ []string, asked bool) {
 	if n > 1 && args[n-1] == askedByShell && args[n-2] == completionFlag {
 		return args[:n-1], true
 	}
-	return args, n > 1 && args[n-1] == completionFlag && !slices.Contains(args, "run")
+	return args, n > 1 && args[n-1] == completionFlag && !slices.ContainsFunc(args, func(a string) bool { return a == "run" || a == "lead" })
 }
 
 // saysWhoAsks makes the scripts for shells add askedByShell.

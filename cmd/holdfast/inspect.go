@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -78,6 +79,7 @@ func lookAt(ctx context.Context, c *cli.Command, at *site, name string) (l look,
 	looks := []look{l}
 	identify(ctx, at.client, c.String("prefix"), looks)
 	l = looks[0]
+	l.Leader = leaderAt(ctx, at, l)
 	l.Processes = processesOf(ctx, at.client, l.Queue)
 	for id, p := range l.Processes {
 		if n := p.waits(c.String("prefix") + name).Callers; n > 0 {
@@ -88,6 +90,18 @@ func lookAt(ctx context.Context, c *cli.Command, at *site, name string) (l look,
 		}
 	}
 	return l, nil
+}
+
+// leaderAt returns nil unless the lock is that of an election whose leader has said that it leads. The user may lack the right to look.
+func leaderAt(ctx context.Context, at *site, l look) *lookLeader {
+	if l.Kind != string(holdfast.KindMutex) || len(l.Holders) == 0 || !l.Holders[0].Holdfast { // a fenced lock of Redisson need not be an election
+		return nil
+	}
+	leader, err := at.locks.Election(l.Name).Leader(ctx)
+	if err != nil {
+		return nil
+	}
+	return &lookLeader{leader.Term, leader.Value}
 }
 
 // printBlocks prints a paragraph for each lock.
@@ -128,6 +142,9 @@ func printBlocks(w io.Writer, prefix string, looks []look) error {
 				line("", "%s", h.Process.details())
 			}
 			insiders(h.Process)
+		}
+		if l.Leader != nil {
+			line("leader", "in term %d, says %s", l.Leader.Term, printable(l.Leader.Value))
 		}
 		if l.More > 0 {
 			line("", "and %d more", l.More)

@@ -50,6 +50,7 @@ func TestJSON_FieldsStay(t *testing.T) {
 	srv := newGallery(t)
 	srv.Admin().HSet(t.Context(), wire.ProcessKey(aliceID), "app", "shop", "host", "web-3", "pid", "4121", "started", "x", "version", "v1", "debug", "http://web-3:6060/")
 	srv.Admin().RPush(t.Context(), "redisson_lock_token:{stuck}", "no number")
+	srv.Admin().HSet(t.Context(), "holdfast_leader:{stock:42}", "owner", aliceID, "token", "812", "news", "1", "value", "web-3")
 	for _, tt := range []struct {
 		file string
 		args []string

@@ -47,6 +47,7 @@ type look struct {
 	Kind      string              `json:"kind"`
 	Held      bool                `json:"held"`
 	Holders   []lookHolder        `json:"holders"`
+	Leader    *lookLeader         `json:"leader,omitempty"` // of an election; nil: none, or not looked at
 	More      int                 `json:"moreHolders"`
 	TTL       int64               `json:"ttl"`
 	Waiting   int                 `json:"waiting"`
@@ -76,6 +77,12 @@ type lookHolder struct {
 
 	Process *Process `json:"process,omitempty"` // nil: it does not say what it is
 	Callers int      `json:"callers,omitempty"` // of its process, which wait for the lock by the process's own account
+}
+
+// lookLeader is what the holder of an election's lock says of itself.
+type lookLeader struct {
+	Term  uint64 `json:"term"`
+	Value string `json:"value"`
 }
 
 type lookBroken struct {

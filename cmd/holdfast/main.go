@@ -2,7 +2,8 @@
 //
 //	holdfast run nightly -- ./report.sh
 //
-// runs a script while it holds a lock. docs/COMMAND.md has all commands. It also shows what Holdfast does:
+// runs a script while it holds a lock, and `holdfast lead` while this process leads an election.
+// docs/COMMAND.md has all commands. It also shows what Holdfast does:
 //
 //	go run ./cmd/holdfast demo
 //
@@ -43,7 +44,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	args, completes := completionOf(commandFirst(args))
 	os.Args = args // the library reads them there as well
 	if completes && slices.Contains(args, "--") {
-		return 0 // the command of run is not completed
+		return 0 // the command of run or lead is not completed
 	}
 	program := newCommand(stdin, stdout, stderr)
 	program.EnableShellCompletion = completes
@@ -77,7 +78,7 @@ func newCommand(stdin io.Reader, stdout, stderr io.Writer) *cli.Command {
 		Reader:    stdin,
 		Writer:    stdout,
 		ErrWriter: stderr,
-		Commands:  []*cli.Command{runCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand(), helpCommand(), versionCommand()},
+		Commands:  []*cli.Command{runCommand(), leadCommand(), listCommand(), topCommand(), inspectCommand(), waitCommand(), unlockCommand(), doctorCommand(), benchCommand(), demoCommand(), buyersCommand(), benchWorkerCommand(), helpCommand(), versionCommand()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			if c.Args().Present() {
 				return noCommand(c, c.Args().First())

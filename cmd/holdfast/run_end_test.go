@@ -101,7 +101,12 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 	t.Run("at the moment of the grant", func(t *testing.T) {
 		t.Parallel()
 		j := &job{teller: teller{w: &strings.Builder{}}, name: "moment", timeout: patience, signals: make(chan os.Signal, 1)}
-		j.lock = grantedAfter{other(t, srv).Mutex("moment"), func() { j.signals <- syscall.SIGTERM }}
+		j.take = func(ctx context.Context) (*holdfast.Lease, error) { // the lock is granted when the signal has ended the wait
+			j.signals <- syscall.SIGTERM
+			<-ctx.Done()
+			return other(t, srv).Mutex("moment").Lock(context.Background())
+		}
+		j.giveBack = func(ctx context.Context, lease *holdfast.Lease) error { return lease.Unlock(ctx) }
 		lease, err := j.acquire(t.Context())
 		if exit := cli.ExitCoder(nil); lease != nil || !errors.As(err, &exit) || exit.ExitCode() != 143 {
 			t.Errorf("%v, %v; want status 143", lease, err)
@@ -110,18 +115,6 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 			t.Error("the lock is held")
 		}
 	})
-}
-
-// grantedAfter grants the lock when before has ended the wait.
-type grantedAfter struct {
-	*holdfast.Mutex
-	before func()
-}
-
-func (l grantedAfter) Lock(ctx context.Context) (*holdfast.Lease, error) {
-	l.before()
-	<-ctx.Done()
-	return l.Mutex.Lock(context.Background())
 }
 
 // The lock is kept until what the command left in its group is gone; that is told to end, and then killed.

@@ -94,10 +94,11 @@ func TestComplete(t *testing.T) {
 		t.Errorf("behind --: exit status %d, %q", status, &i.stdout)
 	}
 	ran := filepath.Join(t.TempDir(), "ran")
-	i = start(t, urlOf(srv), "run", "free", "--", "touch", ran, completionFlag, askedByShell)
-	i.wait(t)
-	if _, err := os.Stat(ran); err == nil {
-		t.Error("the command was run")
+	for _, command := range []string{"run", "lead"} {
+		start(t, urlOf(srv), command, "free", "--", "touch", ran, completionFlag, askedByShell).wait(t)
+		if _, err := os.Stat(ran); err == nil {
+			t.Errorf("the command of %s was run", command)
+		}
 	}
 
 	exe, err := os.Executable()

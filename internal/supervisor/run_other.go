@@ -40,6 +40,7 @@ func Run(lease Lease, c *Command) (Result, error) {
 			result.Status = cmd.ProcessState.ExitCode()
 			return result, nil
 		case <-c.Interrupts: // Ctrl-C reaches the command as well, which decides
+			result.Told = true
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -63,6 +64,9 @@ func Guard(string, time.Duration, Loss, int, int, string, []string, func(string)
 
 // Listen subscribes c to the signals that end a program.
 func Listen(c chan<- os.Signal) { signal.Notify(c, os.Interrupt, syscall.SIGTERM) }
+
+// Ends reports whether s ends a program that waits for its command's turn.
+func Ends(os.Signal) bool { return true }
 
 // Interrupt does nothing: here no shell looks for it.
 func Interrupt(bool) {}

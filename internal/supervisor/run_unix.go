@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,6 +46,8 @@ type run struct {
 	leftEnd time.Time // when what the command left is to be killed; zero: it was not told to end
 	denied  bool      // it was said that processes cannot be ended
 
+	told        bool // this process got a signal that ends programs
+	left        bool // what the command has started may still run
 	interrupted bool // this process got INT
 	byInterrupt bool // INT has ended the command
 }
@@ -83,14 +86,20 @@ func Run(lease Lease, c *Command) (Result, error) {
 		return Result{}, r.failed
 	}
 	return Result{
-		Status: r.status, Lost: r.lost, Why: r.why, Interrupted: r.byInterrupt,
+		Status: r.status, Lost: r.lost, Why: r.why, Told: r.told || r.byInterrupt, Left: r.left, Interrupted: r.byInterrupt,
 		Key: r.byInterrupt && !r.interrupted && r.tty != nil && r.tty.given,
 	}, nil
 }
 
+// startedWithoutTTOU reports whether this program was started with TTOU ignored. It is asked before it is ignored here.
+var startedWithoutTTOU = sync.OnceValue(func() bool { return ignored(syscall.SIGTTOU) })
+
 // start starts the guard, which starts the command when it has a deadline, or the command.
 func (r *run) start() error {
 	// When it is done: the command must not inherit it. The terminal stops a background process that writes to it or takes it.
+	if !startedWithoutTTOU() { // a command before this one has left it ignored
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
+	}
 	defer signal.Ignore(syscall.SIGTTOU)
 	if r.c.Guard != nil && r.c.Loss != LossWarn {
 		g, err := startGuard(r.c)
@@ -248,28 +257,29 @@ func (r *run) drained(now time.Time) bool {
 	}
 	switch {
 	case r.plan.killed && r.c.Loss != LossWarn:
-		r.left("killed", r.tree.kill())
+		r.deny("killed", r.tree.kill())
 		if r.leftAt.IsZero() {
 			r.leftAt = now
 		}
 		if until(now, r.leftAt.Add(afterKill)) <= 0 {
+			r.left = true
 			r.say("not all processes that the command has started have ended")
 			return true
 		}
 	case r.leftEnd.IsZero() && r.c.Grace > 0:
 		r.detail("the command has left processes behind; they are told to end")
 		r.leftEnd = now.Add(r.c.Grace)
-		r.left("told to end", r.tree.end())
+		r.deny("told to end", r.tree.end())
 	case until(now, r.leftEnd) <= 0:
 		r.detail("what the command left behind is killed")
 		r.leftEnd = now.Add(rekill)
-		r.left("killed", r.tree.kill())
+		r.deny("killed", r.tree.kill())
 	}
 	return false
 }
 
-// left says once that processes that the command has left cannot be ended: the lock is kept for them.
-func (r *run) left(what string, denied []int) {
+// deny says once that processes that the command has left cannot be ended: the lock is kept for them.
+func (r *run) deny(what string, denied []int) {
 	if len(denied) > 0 && !r.denied {
 		r.denied = true
 		r.say("what the command has left keeps the lock: " + denial(what, denied))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,6 +44,15 @@ var passedOn = append([]os.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIG
 // Listen subscribes c to the signals that end a program, unless this one was started with them ignored.
 func Listen(c chan<- os.Signal) { listen(c, ending) }
 
+// Ends reports whether s ends a program that waits for its command's turn. Run may have subscribed it to others before:
+// TSTP is obeyed.
+func Ends(s os.Signal) bool {
+	if s == syscall.SIGTSTP && isJob() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+	return slices.Contains(ending, s)
+}
+
 func listen(c chan<- os.Signal, signals []os.Signal) {
 	for _, s := range signals {
 		if !ignored(s.(syscall.Signal)) {
@@ -53,6 +63,10 @@ func listen(c chan<- os.Signal, signals []os.Signal) {
 
 // pass gives the command a signal that this process got.
 func (r *run) pass(s syscall.Signal) {
+	switch s {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		r.told = true
+	}
 	switch s {
 	case syscall.SIGINT:
 		r.interrupted = true

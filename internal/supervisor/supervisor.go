@@ -73,6 +73,8 @@ type Result struct {
 	Status int    // its exit status, or 128 + the signal that ended it
 	Lost   bool   // the lease did not last until all had ended, or the command was told to end because of that
 	Why    string // if nothing of the loss has been said
+	Told   bool   // a signal that ends programs came for it
+	Left   bool   // some of what it started may still run
 
 	Interrupted bool // INT ended it
 	Key         bool // and INT came from a key of the terminal, which reached only the command

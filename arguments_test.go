@@ -42,9 +42,7 @@ func TestArguments_NilContext(t *testing.T) {
 	all := several.Servers(t, 3)
 	m, others := locktest.ManagerOn(t, all[0]), []*holdfast.Manager{locktest.ManagerOn(t, all[1]), locktest.ManagerOn(t, all[2])}
 	redlock, err := holdfast.NewRedlock(m.Mutex("r"), others[0].Mutex("r"), others[1].Mutex("r"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	lease, whole := locktest.MustLock(t, m.Mutex("held")), locktest.MustLock(t, several.Multi(t, m.Mutex("held:1"), m.Mutex("held:2")))
 	monitor := all[0].Monitor(t)
 	var none context.Context
@@ -78,9 +76,7 @@ func TestArguments_NilContext(t *testing.T) {
 		wantMissing(t, panics(t, func() { l.Context(none) }), "Lease.Context", "parent")
 	}
 	wantMissing(t, panics(t, func() { holdfast.WithoutOwner(none) }), "WithoutOwner", "context")
-	if err := all[0].Admin().Echo(t.Context(), "asked").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, all[0].Admin().Echo(t.Context(), "asked").Err())
 	monitor.Wait(t, `"echo" "asked"`, locktest.Patience)
 	for _, line := range monitor.Lines() {
 		if strings.Contains(strings.ToLower(line), "evalsha") {

@@ -91,9 +91,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 							t.Errorf("%s: deadline %v, want %v", name, got, want)
 						}
 						again, err := l.Lock(x)
-						if err != nil {
-							t.Fatal(err)
-						}
+						redistest.Must(t, err)
 						locktest.MustUnlock(t, again)
 						all = append(all, x)
 					}
@@ -254,9 +252,7 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 	a := locktest.MustLock(t, parts[0])
 	ctx = a.Context(t.Context())
 	first, err := all.Lock(ctx) // re-enters a, and takes the others for itself
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	for _, l := range []holdfast.Locker{all, parts[1], rw, rw.RLocker(), several.Multi(t, parts[1], m.Mutex("z"))} {
 		_, err := l.TryLock(ctx)
 		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)

@@ -36,9 +36,7 @@ func TestLocks_OfEachKind(t *testing.T) {
 			name := string(kind)
 			before := time.Now()
 			lease, err := lock.Lock(holdfast.WithLabel(t.Context(), "of "+name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			got, ok := local(m, name)
 			if got.Since.Before(before) || got.Since.After(time.Now()) {
 				t.Errorf("%s: since %v, and Lock was called at %v", name, got.Since, before)
@@ -113,13 +111,9 @@ func TestLocks_Reentry(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		m := locktest.ManagerOn(t, redistest.Start(t))
 		outer, err := m.Mutex("a").Lock(holdfast.WithLabel(t.Context(), "outer"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		inner, err := m.Mutex("a").Lock(outer.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		if l, _ := local(m, "a"); l.Leases != 2 || l.WaitMode != "fast" || l.Label != "outer" {
 			t.Errorf("%+v", l)
 		}
@@ -151,9 +145,7 @@ func TestLocks_OfAReleaseWithoutAnswer(t *testing.T) {
 		srv := redistest.Start(t)
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		lease := locktest.MustLock(t, m.Mutex("a"))
 		proxy.Freeze(true)

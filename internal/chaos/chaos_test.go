@@ -77,13 +77,9 @@ func TestChaos(t *testing.T) {
 
 func load(t *testing.T, file string) *History {
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	h := new(History)
-	if err := json.Unmarshal(text, h); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, json.Unmarshal(text, h))
 	return h
 }
 
@@ -94,18 +90,14 @@ func publish(t *testing.T, name, text string) {
 		return
 	}
 	doc, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	begin, end := "<!-- "+name+" -->\n", "\n<!-- /"+name+" -->"
 	before, rest, ok1 := strings.Cut(string(doc), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok1 || !ok2 {
 		t.Fatalf("%s has no place for %s", file, name)
 	}
-	if err := os.WriteFile(file, []byte(before+begin+text+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, os.WriteFile(file, []byte(before+begin+text+end+after), 0o644))
 }
 
 // figures are the worst of a run, by the promise they are about.

@@ -120,9 +120,7 @@ func forKinds(t *testing.T, table string, run func(*soak)) {
 				})
 				// Nothing is over by itself, and a release has a second to be answered.
 				m, err := holdfast.New(s.clients[i], holdfast.WithLease(time.Minute))
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, err)
 				s.managers[i] = m
 			}
 			run(s)

@@ -108,9 +108,7 @@ func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB, balance in
 
 func TestREADME_SnippetsRun(t *testing.T) {
 	m, err := holdfast.New(redistest.Start(t).Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -173,9 +171,7 @@ func TestTesting_RealServer(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	locks, err := holdfast.New(client, holdfast.WithNameMapper(func(name string) string { return t.Name() + ":" + name }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer locks.Close(t.Context())
 	lease := locktest.MustLock(t, locks.Mutex("x"))
 	if n, err := client.Exists(t.Context(), "TestTesting_RealServer:x").Result(); n != 1 || err != nil {

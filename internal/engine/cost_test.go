@@ -23,20 +23,14 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	srv := redistest.Start(t)
 	client := srv.Client(t)
 	m, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	ctx := context.Background()
 	l := m.Mutex("allocs")
 	pair := leastAllocs(func() {
 		lease, err := l.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lease.Unlock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
+		redistest.Must(t, lease.Unlock(ctx))
 	})
 	script := redis.NewScript("return redis.call('exists', KEYS[1])")
 	script.Load(ctx, client)
@@ -78,9 +72,7 @@ func TestCost_HeldLockIsSmall(t *testing.T) {
 	}
 	lock := func(i int) {
 		lease, err := m.Mutex(names[i]).Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		leases[i] = lease
 	}
 	heap := func() uint64 {
@@ -109,22 +101,16 @@ func TestCost_HeldLockIsSmall(t *testing.T) {
 func TestCost_ReentryIsLocal(t *testing.T) {
 	srv := redistest.Start(t)
 	m, err := holdfast.New(srv.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	lease, err := m.Mutex("reentry").Lock(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	ctx := lease.Context(context.Background())
 	l := m.Mutex("reentry")
 	before := m.Stats().Commands
 	allocs := testing.AllocsPerRun(1000, func() {
 		inner, err := l.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		_ = inner.Unlock(ctx)
 	})
 	if n := m.Stats().Commands - before; n != 0 {
@@ -139,21 +125,15 @@ func TestCost_ReentryIsLocal(t *testing.T) {
 func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	srv := redistest.Start(t)
 	holder, err := holdfast.New(srv.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer holder.Close(context.Background())
 	m, err := holdfast.New(srv.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	held, err := holder.Mutex("waited-for").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	before := runtime.NumGoroutine()
 	const n = 10_000
 	results := make([]<-chan holdfast.Result, n)
@@ -163,9 +143,7 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	var leases []*holdfast.Lease
 	for i := range n {
 		lease, err := m.Mutex("held:" + time.Duration(i).String()).Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		leases = append(leases, lease)
 	}
 	if d := runtime.NumGoroutine() - before; d > 100 { // lanes, of which a slow machine takes some for stuck, and no one for each of them
@@ -193,9 +171,7 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 	srv := redistest.Start(t)
 	// How many connections are open depends on the machine; they are not what is looked for.
 	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.PipelineReadBufferSize, o.PipelineWriteBufferSize = 4096, 4096 }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	heap := func() int64 {
 		runtime.GC()
@@ -207,9 +183,7 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 	round := func(prefix string) {
 		for i := range 5_000 {
 			lease, err := m.Mutex(prefix+time.Duration(i).String(), holdfast.WithFencing()).Lock(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			locktest.MustUnlock(t, lease)
 		}
 	}
@@ -229,9 +203,7 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 	group, ctx := errgroup.WithContext(t.Context())
 	for range 2 {
 		m, err := holdfast.New(srv.Client(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		managers = append(managers, m)
 		l := m.Mutex("to and fro")
@@ -272,9 +244,7 @@ func TestCost_LingeringIsLocal(t *testing.T) {
 		l := of(m)
 		pair := func() {
 			lease, err := l.Lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			_ = lease.Unlock(ctx)
 		}
 		pair()

@@ -63,9 +63,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 		log, option := locktest.Logged()
 		m := locktest.ManagerOn(t, srv, option)
 		lease, err := m.Mutex("a", c.option).Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		inside(lease).SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -112,9 +110,7 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	t.Parallel()
 	p := redistest.Start(t).Proxy(t)
 	m, err := holdfast.New(p.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	if _, err := m.Inspect(t.Context(), "a"); err != nil {
 		t.Fatal(err)

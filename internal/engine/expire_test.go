@@ -17,14 +17,10 @@ import (
 func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	t.Parallel()
 	m, err := holdfast.New(redistest.Start(t).Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	lease, err := m.FairMutex("a").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	inside(lease).Expire()
 	if err := lease.Err(); err != nil {
 		t.Error(err)
@@ -47,9 +43,7 @@ func (l listening) Unproven()    {}
 func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		m, err := holdfast.New(redistest.Start(t).Client(t), holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		inbox := make(listening, 1)
 		seam.Engine(m).HearInbox(inbox)
@@ -70,18 +64,12 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour), holdfast.WithMaxHold(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"), m.Mutex("c"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		lease, err := l.Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		var announce []func()
 		for _, name := range []string{"a", "b", "c"} {
 			x := seam.Engine(m).Inside(name)
@@ -104,18 +92,12 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		m, err := holdfast.New(redistest.Start(t).Client(t), holdfast.WithMaxHold(time.Hour), holdfast.WithLease(time.Hour), holdfast.WithHandoffSlice(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		first, err := m.Mutex("a").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		next := m.Mutex("a").LockAsync(t.Context())
-		if err := locktest.Unlock(first); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, locktest.Unlock(first))
 		r := <-next
 		if r.Err != nil || !inside(r.Lease).IsHold(inside(first)) {
 			t.Fatalf("%v, not passed on", r.Err)
@@ -133,13 +115,9 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		m, p, _ := via(t)
 		l := m.RWMutex("a")
 		write, err := l.Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		read, err := l.RLock(write.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
 		unlocked := make(chan error, 1)
 		go func() { unlocked <- locktest.Unlock(write) }()
@@ -171,15 +149,11 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, err := holdfast.New(srv.Client(t), holdfast.WithMaxHold(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		srv.Admin().HSet(t.Context(), "b", "00000000-0000-4000-8000-000000000000:1", 1)
 		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		caller, end := context.WithCancelCause(t.Context())
 		mine := errors.New("the caller's cause")
 		failed := make(chan error, 1)
@@ -207,14 +181,10 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		held, err := m.Mutex("a").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		inside(held).SetEnd(time.Now())
 		srv.Admin().Del(t.Context(), "a") // as its TTL would have
 		tried := make(chan holdfast.Result, 1)

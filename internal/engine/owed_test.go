@@ -38,9 +38,7 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	t.Parallel()
 	srv, managers, locks, _ := owing(t)
 	l, err := holdfast.NewRedlock(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	lease := locktest.MustLock(t, l)
 	redistest.Eventually(t, locktest.Patience, "all have joined", func() bool {
 		locktest.MustExtend(t, lease, 90*time.Minute) // prolongs those that have
@@ -69,9 +67,7 @@ func TestOwed_OfALeaseThatNobodyGets(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv, managers, locks, p := owing(t)
 		l, err := holdfast.NewMulti(locks...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		gate := p.HoldReply(locktest.ScriptOn("c", "lock_acquire"))
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
@@ -93,9 +89,7 @@ func TestOwed_OfAPartAfterALapse(t *testing.T) {
 	t.Parallel()
 	srv, managers, locks, p := owing(t)
 	l, err := holdfast.NewRedlock(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	gate := p.HoldReply(locktest.ScriptOn("c", "lock_acquire"))
 	lease := locktest.MustLock(t, l)
 	gate.Wait(t)

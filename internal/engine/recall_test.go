@@ -15,9 +15,7 @@ import (
 func TestRecall_FindsTheEntryOfAnotherHandle(t *testing.T) {
 	t.Parallel()
 	m, err := holdfast.New(redistest.Start(t).Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	first, second := m.Mutex("x"), m.Mutex("x")
 	for range 3 { // the second time an entry is recalled
@@ -33,9 +31,7 @@ func TestRecall_FindsTheEntryOfAnotherHandle(t *testing.T) {
 		t.Errorf("%d commands for a lock that this process holds; %d locks in use", s.Commands-before.Commands, s.Locks)
 	}
 	locktest.MustUnlock(t, held)
-	if err := m.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, m.Close(context.Background()))
 	if _, err := first.Lock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
 		t.Errorf("Lock after Close: %v", err)
 	}

@@ -140,17 +140,13 @@ func (e *env) subscribersAt(server *redistest.Server, prefix string) (n int) {
 	ctx, node := context.Background(), server.Admin()
 	count := func(channels *redis.StringSliceCmd, subscribers func(context.Context, ...string) *redis.MapStringIntCmd) {
 		e.Helper()
-		if err := channels.Err(); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, channels.Err())
 		ours := slices.DeleteFunc(channels.Val(), func(c string) bool { return !strings.HasPrefix(c, prefix) })
 		if len(ours) == 0 {
 			return
 		}
 		counts, err := subscribers(ctx, ours...).Result()
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		for _, c := range counts {
 			n += int(c)
 		}
@@ -167,9 +163,7 @@ func (e *env) exists(keys ...string) (n int) {
 	e.Helper()
 	for _, key := range keys { // in a cluster they need not be together
 		there, err := e.admin.Exists(context.Background(), key).Result()
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		n += int(there)
 	}
 	return n

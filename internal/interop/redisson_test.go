@@ -73,9 +73,7 @@ func kindsDoNotExclude(e *env) {
 }
 
 func noTTLPassesForOwn(e *env) {
-	if err := e.admin.HSet(context.Background(), "x", "someone", 1).Err(); err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, e.admin.HSet(context.Background(), "x", "someone", 1).Err())
 	java := e.startJava(e)
 	java.start(e, "a", "lockAndGetToken", "fenced", "x").want("-1")
 	java.start(e, "a", "isHeld", "fenced", "x").want("false")
@@ -126,12 +124,8 @@ func isReadFromReplica(t *testing.T, l line) {
 	java, replica := f.startJava(t, "--read", "SLAVE"), cluster.Replica(name).Admin()
 	isLocked := func() *call { return java.start(t, "t", "isLocked", "lock", name) }
 	isLocked().want("false")
-	if err := replica.ConfigSet(ctx, "masterauth", "wrong").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := replica.ClientKillByFilter(ctx, "TYPE", "master").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, replica.ConfigSet(ctx, "masterauth", "wrong").Err())
+	redistest.Must(t, replica.ClientKillByFilter(ctx, "TYPE", "master").Err())
 	java.start(t, "t", "lock", "lock", name, -1).want("ok")
 	isLocked().want("false")
 	java.start(t, "t", "unlock", "lock", name).want("ok")

@@ -120,9 +120,7 @@ var acquireScenarios = map[string]func(*Env){
 		var inner []*holdfast.Lease
 		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock, e.Lock(m).Lock} {
 			got, err := lock(ctx)
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			if got.Token() != outer.Token() || got.Token() == 0 {
 				e.Errorf("token %d, the owner's is %d", got.Token(), outer.Token())
 			}
@@ -162,9 +160,7 @@ var acquireScenarios = map[string]func(*Env){
 		}
 		// The owner has gone with its last lease; its context locks anew.
 		again, err := l.Lock(holdfast.WithoutOwner(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(again)
 	},
 

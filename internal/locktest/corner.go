@@ -57,9 +57,7 @@ var cornerScenarios = map[string]func(*Env){
 	"WhatExtendAddedEndsWithUnlock": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m))
-		if err := l.Extend(bg, time.Hour); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, l.Extend(bg, time.Hour))
 		got := e.Locking(e.Lock(m))
 		e.Parked(m, 1)
 		e.MustUnlock(l)

@@ -189,9 +189,7 @@ var deniedScenarios = map[string]func(*Env){
 func (e *Env) permit(user, rights string) {
 	e.Helper()
 	args := append([]any{"ACL", "SETUSER", user, "on", ">secret", "~*", "+@all"}, e.Server().Rights(strings.Fields(rights))...)
-	if err := e.Server().Admin().Do(bg, args...).Err(); err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, e.Server().Admin().Do(bg, args...).Err())
 }
 
 // deniedUser is a manager of a user that may not do everything.

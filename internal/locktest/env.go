@@ -74,9 +74,7 @@ func (e *Env) ManagerOn(client redis.UniversalClient, opts ...holdfast.Option) *
 	// The suite speaks for Redisson with plain messages; sharded ones have tests of their own.
 	all := append([]holdfast.Option{Unlogged, holdfast.WithLease(lease), holdfast.WithPublishMode(holdfast.PublishClassic)}, e.kind.Options...)
 	m, err := holdfast.New(client, append(all, opts...)...)
-	if err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, err)
 	e.mu.Lock()
 	e.managers = append(e.managers, m)
 	e.mu.Unlock()
@@ -187,9 +185,7 @@ func (e *Env) HeldByRedisson(name string) (release func()) {
 	if e.kind.Write {
 		fields, message = []any{"mode", "write", owner + ":write", 1}, "1"
 	}
-	if err := admin.HSet(bg, name, fields...).Err(); err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, admin.HSet(bg, name, fields...).Err())
 	admin.PExpire(bg, name, time.Hour)
 	return func() {
 		admin.Del(bg, name)

@@ -99,9 +99,7 @@ func (e *Env) works(call func() error) {
 		patiently := call
 		call = func() error { return UntilAnswered(patiently) }
 	}
-	if err := call(); err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, call())
 }
 
 // taken is a lease that a call which works has got.

@@ -166,15 +166,11 @@ var hostScenarios = map[string]func(*Env){
 		admin := e.Server().Admin()
 		l := e.MustLock(e.Lock(m))
 		config := func(key, value string) {
-			if err := admin.ConfigSet(bg, key, value).Err(); err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, admin.ConfigSet(bg, key, value).Err())
 		}
 		// A directory where the dump is to go: saving fails for every user.
 		dir := admin.ConfigGet(bg, "dir").Val()["dir"]
-		if err := os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, os.Mkdir(filepath.Join(dir, "dump.rdb"), 0o700))
 		config("save", "3600 1000000")
 		admin.BgSave(bg)
 		e.Eventually("saving has failed", func() bool {

@@ -234,9 +234,7 @@ var leaseScenarios = map[string]func(*Env){
 		m := e.Manager()
 		ctx, cancel := context.WithCancel(bg)
 		l, err := e.Lock(m).Lock(ctx)
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		derived := l.Context(bg)
 		cancel()
 		if !l.Valid() || derived.Err() != nil {

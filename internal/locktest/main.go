@@ -34,9 +34,7 @@ func AnyServer(tb testing.TB) string {
 		return redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	}
 	embedded, err := vredis.Listen()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	redistest.Must(tb, err)
 	tb.Cleanup(embedded.Close)
 	return embedded.Addr()
 }
@@ -60,9 +58,7 @@ func (tb *mainTB) Fatalf(f string, a ...any) { tb.Logf(f, a...); tb.finish(); os
 
 func (tb *mainTB) TempDir() string {
 	dir, err := os.MkdirTemp("", "holdfast")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	redistest.Must(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

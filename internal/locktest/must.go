@@ -36,9 +36,7 @@ const endless = 10 * time.Minute
 func ManagerFor(t testing.TB, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
 	m, err := holdfast.New(client, append([]holdfast.Option{Unlogged, holdfast.WithLease(endless)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
 }
@@ -86,9 +84,7 @@ func MustLock(t testing.TB, l holdfast.Locker) *holdfast.Lease {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	lease, err := l.Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return lease
 }
 
@@ -133,17 +129,13 @@ func Soonest(t testing.TB, c <-chan error) error {
 // MustUnlock unlocks or fails.
 func MustUnlock(t testing.TB, l *holdfast.Lease) {
 	t.Helper()
-	if err := Unlock(l); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, Unlock(l))
 }
 
 // MustExtend extends or fails.
 func MustExtend(t testing.TB, l *holdfast.Lease, d time.Duration) {
 	t.Helper()
-	if err := UntilAnswered(func() error { return l.Extend(context.Background(), d) }); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, UntilAnswered(func() error { return l.Extend(context.Background(), d) }))
 }
 
 // Unlock calls Unlock until Redis has answered it.
@@ -179,9 +171,7 @@ func AtLast(t testing.TB, try func() error) {
 func Inspected(t testing.TB, m *holdfast.Manager, name string) (info holdfast.Info) {
 	t.Helper()
 	err := UntilAnswered(func() (err error) { info, err = m.Inspect(context.Background(), name); return err })
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return info
 }
 
@@ -204,9 +194,7 @@ func Works(t testing.TB, call func() error) {
 		patiently := call
 		call = func() error { return UntilAnswered(patiently) }
 	}
-	if err := call(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, call())
 }
 
 // WantErr fails unless err matches is, and does not match not; nil: it may match anything else.

@@ -160,9 +160,7 @@ var outageScenarios = map[string]func(*Env){
 			{"maxmemory", "1", "0", "OOM"},
 			{"min-replicas-to-write", "1", "0", "NOREPLICAS"}, // AC-88
 		} {
-			if err := admin.ConfigSet(bg, tc.set, tc.value).Err(); err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, admin.ConfigSet(bg, tc.set, tc.value).Err())
 			_, err := e.Lock(m).TryLock(bg)
 			e.WantErr(err, holdfast.ErrUnavailable)
 			e.WantNotErr(err, holdfast.ErrNotAcquired)

@@ -27,9 +27,7 @@ func (e *Env) bothSides(l *holdfast.RWMutex) (write, read *holdfast.Lease) {
 	e.Helper()
 	write = e.MustLock(l)
 	read, err := l.RLock(write.Context(bg))
-	if err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, err)
 	return write, read
 }
 
@@ -107,9 +105,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		write := (<-first).Lease
 		read, err := l.RLock(write.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(write)
 		e.Queued(1)
 		if n := m.Stats().Polls - polls; n != 0 {
@@ -146,9 +142,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		l := e.RW(m, holdfast.WithFencing())
 		write, read := e.bothSides(l)
 		again, err := l.Lock(read.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(write)
 		e.Busy(e.RW(e.Manager()).TryRLock)
 		waiting := e.Locking(l.RLocker())
@@ -186,9 +180,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		l := e.RW(m)
 		write, read := e.bothSides(l)
 		two, err := l.RLock(write.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(read)
 		e.MustUnlock(two)
 		if n := e.Holders(); len(n) != 1 || len(e.Rights()) != 0 {

@@ -40,9 +40,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Eventually("it has asked again, once it heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 3 })
 		e.srv.Admin().Del(bg, e.Key)
 		got, err := e.TryLock(e.RW(third).RLocker())
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(e.Soon("the reader who waits", waiting))
 		e.MustUnlock(got)
 		e.WantErr(gone.Unlock(bg), holdfast.ErrLeaseLost)
@@ -260,9 +258,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		want := func(kind holdfast.Kind, holders, waiters int) {
 			e.Helper()
 			info, err := e.Inspect(other)
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			if info.Kind != kind || len(info.Holders) != holders || info.Waiters != waiters || info.Held != (holders > 0) {
 				e.Errorf("%+v, want %s, %d holders, %d waiters", info, kind, holders, waiters)
 			}

@@ -193,9 +193,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.MustUnlock(e.MustRLock(l))
 		gate := p.HoldFirstRequest(acquireOf(e.Key))
 		got := e.MustRLock(l) // by a second copy
-		if err := got.Extend(bg, time.Hour); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, got.Extend(bg, time.Hour))
 		mon := e.srv.Monitor(e)
 		gate.Release()
 		mon.Wait(e, `"hset"`, patience) // the copy has run

@@ -36,9 +36,7 @@ var rwShareScenarios = map[string]func(*Env){
 	"ExtendedHoldIsNotJoined": func(e *Env) {
 		m := e.Manager()
 		first := e.MustRLock(e.RW(m))
-		if err := first.Extend(bg, time.Hour); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, first.Extend(bg, time.Hour))
 		second := e.MustRLock(e.RW(m))
 		if len(e.Holders()) != 2 {
 			e.Errorf("holders %v", e.Holders())
@@ -216,9 +214,7 @@ var rwShareScenarios = map[string]func(*Env){
 		first := e.MustRLock(l)
 		for range 4 {
 			again, err := l.RLock(first.Context(bg))
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			leases = append(leases, again)
 		}
 		for _, r := range append(leases, first) {
@@ -242,13 +238,9 @@ var rwShareScenarios = map[string]func(*Env){
 		e.MustUnlock(writer)
 
 		reader, err := e.TryLock(ra.RLocker())
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		other, err := e.TryLock(rb.RLocker())
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.Busy(ra.TryLock)
 		e.Busy(rb.TryLock)
 		waiting := e.Locking(rb)
@@ -275,9 +267,7 @@ var rwShareScenarios = map[string]func(*Env){
 		side := l.RLocker()
 		one := e.MustLock(side)
 		two, err := side.TryLock(bg)
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		three := <-l.RLockAsync(bg)
 		if three.Err != nil {
 			e.Fatal(three.Err)

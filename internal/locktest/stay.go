@@ -155,9 +155,7 @@ var stayScenarios = map[string]func(*Env){
 		l := e.Lock(m, holdfast.WithHoldAtLeast(longStay))
 		outer := e.MustLock(l)
 		inner, err := l.Lock(outer.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(outer)
 		if m.Stats().Held != 1 || !inner.Valid() {
 			e.Errorf("the inner lease has ended: %v", inner.Err())

@@ -17,9 +17,7 @@ func LimitedOn(t testing.TB, srv *redistest.Server) (client *redis.Client, allow
 	t.Helper()
 	allow = func(rules ...any) {
 		t.Helper()
-		if err := srv.Admin().Do(context.Background(), append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().Do(context.Background(), append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err())
 	}
 	allow("reset", "on", ">secret", "~*", "&*", "+@all")
 	opt := srv.Options()

@@ -139,9 +139,7 @@ func (e *Env) inboxes() (n int64) {
 func (e *Env) Holders() map[string]string {
 	e.Helper()
 	fields, err := e.srv.Admin().HGetAll(bg, e.Key).Result()
-	if err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, err)
 	delete(fields, "mode")
 	return fields
 }
@@ -161,9 +159,7 @@ func (e *Env) Free() {
 func (e *Env) PTTL() time.Duration {
 	e.Helper()
 	d, err := e.srv.Admin().PTTL(bg, e.Key).Result()
-	if err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, err)
 	return d
 }
 

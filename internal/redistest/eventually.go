@@ -15,3 +15,11 @@ func Eventually(t testing.TB, limit time.Duration, what string, ok func() bool) 
 		}
 	}
 }
+
+// Must ends the test if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

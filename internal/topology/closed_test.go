@@ -22,16 +22,12 @@ func TestClosed_ClusterClient(t *testing.T) {
 	lock := func(name string) *holdfast.Lease {
 		t.Helper()
 		lease, err := m.Mutex(name).Lock(within(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		return lease
 	}
 	lease := lock("mine")
 	master, err := client.MasterForKey(within(t), "mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	master.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	_, err = m.Mutex("{mine}2").Lock(ctx)
@@ -40,9 +36,7 @@ func TestClosed_ClusterClient(t *testing.T) {
 		t.Errorf("one node's connections are closed: %v", err)
 	}
 	held, err := manager(t, c.Client(t)).Mutex("held").Lock(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	failed := make(chan error, 3)
 	go func() { _, err := m.Mutex("held").Lock(context.Background()); failed <- err }()
 	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })

@@ -35,9 +35,7 @@ func newForeigner(t *testing.T, c *redistest.Cluster, mode holdfast.PublishMode)
 func (f foreigner) lock(name string) {
 	f.Helper()
 	const lock = "redis.call('hset', KEYS[1], ARGV[1], 1) return redis.call('pexpire', KEYS[1], 60000)"
-	if err := f.c.Owner(name).Admin().Eval(within(f.T), lock, []string{name}, "00000000-0000-0000-0000-000000000000:1").Err(); err != nil {
-		f.Fatal(err)
-	}
+	redistest.Must(f, f.c.Owner(name).Admin().Eval(within(f.T), lock, []string{name}, "00000000-0000-0000-0000-000000000000:1").Err())
 }
 
 // unlock returns when it began.
@@ -49,9 +47,7 @@ func (f foreigner) unlock(name string) time.Time {
 	}
 	const release = "redis.call('del', KEYS[1]) return redis.call(ARGV[1], KEYS[2], '0')"
 	node, start := f.c.Owner(name).Admin(), time.Now()
-	if err := node.Eval(within(f.T), release, []string{name, locktest.Channel(name)}, publish).Err(); err != nil {
-		f.Fatal(err)
-	}
+	redistest.Must(f, node.Eval(within(f.T), release, []string{name, locktest.Channel(name)}, publish).Err())
 	return start
 }
 

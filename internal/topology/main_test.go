@@ -47,9 +47,7 @@ const (
 func manager(t *testing.T, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
 	m, err := holdfast.New(client, append([]holdfast.Option{locktest.Unlogged, holdfast.WithLease(lease)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

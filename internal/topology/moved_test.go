@@ -43,9 +43,7 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 	redistest.Eventually(t, patience, "it listens", func() bool { return len(inbox(old)) == 1 })
 
 	host, port, _ := net.SplitHostPort(next.Addr())
-	if err := old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err())
 	acknowledged(t, next, 1)
 	address.Store(next.Addr())
 	if _, err := waiter.Mutex(name).TryLock(within(t)); err == nil { // whatever it says: the server's answer is "read only"
@@ -132,9 +130,7 @@ func TestMoved_AddressFollowsLater(t *testing.T) {
 	redistest.Eventually(t, patience, "it listens", func() bool { return inbox(old) == 1 })
 
 	host, port, _ := net.SplitHostPort(next.Addr())
-	if err := old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err())
 	acknowledged(t, next, 1)
 	redistest.Eventually(t, patience, "it listens to the old one again", func() bool { return waiter.Stats().Reconnects == 1 && inbox(old) == 1 })
 	address.Store(next.Addr())

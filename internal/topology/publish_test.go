@@ -78,9 +78,7 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 		start := time.Now()
 		mustUnlock(t, <-got)
 		wantPrompt(t, start)
-		if err := m.Close(within(t)); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(within(t)))
 		if at != owner {
 			return
 		}
@@ -219,9 +217,7 @@ func TestPublish_ManyNames(t *testing.T) {
 			}
 			before := m.Stats().Reconnects
 			for _, node := range c.Nodes() {
-				if err := node.Admin().ClientKillByFilter(within(t), "TYPE", "pubsub").Err(); err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, node.Admin().ClientKillByFilter(within(t), "TYPE", "pubsub").Err())
 			}
 			redistest.Eventually(t, patience, "the loss is noticed", func() bool { return m.Stats().Reconnects > before })
 			for n := range got {

@@ -77,13 +77,9 @@ func TestReplicas_OfAMulti(t *testing.T) {
 	srv, followers := followed(t, 1)
 	m := replicated(t, srv.Client(t), 1, 500*time.Millisecond)
 	l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	lease, err := l.Lock(within(t)) // tries on: the follower may be slow at first
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	mustUnlock(t, lease)
 	redistest.Eventually(t, patience, "the one command is acknowledged", func() bool {
 		if m.Stats().Locks > 0 {
@@ -202,9 +198,7 @@ func TestReplicas_AcknowledgedByAnother(t *testing.T) {
 	}
 	srv.Kill()
 	behind.Resume()
-	if err := behind.Admin().ReplicaOf(context.Background(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, behind.Admin().ReplicaOf(context.Background(), "NO", "ONE").Err())
 	second := mustLock(t, manager(t, behind.Client(t)).Mutex(name))
 	if !held.Valid() || !second.Valid() {
 		t.Errorf("valid: %v and %v; docs/SAFETY.md says that both are", held.Valid(), second.Valid())

@@ -201,9 +201,7 @@ func (p *report) write(update bool) error {
 // The document's table is of these scenarios, with and without WithReplicas.
 func TestReport_IsInTheDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	_, rest, _ := strings.Cut(string(text), tableBegins)
 	table, _, _ := strings.Cut(rest, tableEnds)
 	for _, s := range scenarios {

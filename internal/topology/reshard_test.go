@@ -70,9 +70,7 @@ func TestReshard_UnservedSlot(t *testing.T) {
 	m := clients(t, c, 1)[0]
 	mustUnlock(t, mustLock(t, m.Mutex(name)))
 	owner, slot := c.Owner(name), c.Slot(name)
-	if err := owner.Admin().ClusterDelSlots(context.Background(), slot).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, owner.Admin().ClusterDelSlots(context.Background(), slot).Err())
 	if _, err := m.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("TryLock: %v, want ErrUnavailable", err)
 	}
@@ -80,8 +78,6 @@ func TestReshard_UnservedSlot(t *testing.T) {
 	troubles := m.Stats().Troubles
 	go func() { got <- mustLock(t, m.Mutex(name)) }()
 	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
-	if err := owner.Admin().ClusterAddSlots(context.Background(), slot).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, owner.Admin().ClusterAddSlots(context.Background(), slot).Err())
 	mustUnlock(t, <-got)
 }

@@ -22,9 +22,7 @@ import (
 func rights(t *testing.T) (base, cluster, replicas []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/SETUP.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	lines := regexp.MustCompile(`(?m)^ACL SETUSER locks (.*)$`).FindAllStringSubmatch(string(text), -1)
 	if len(lines) != 4 { // the last is that of WithIdentity
 		t.Fatalf("%d lines of rights", len(lines))
@@ -37,9 +35,7 @@ func permit(t *testing.T, servers []*redistest.Server, user string, rights ...[]
 	t.Helper()
 	for _, s := range servers {
 		args := append([]any{"acl", "setuser", user, "reset"}, s.Rights(slices.Concat(rights...))...)
-		if err := s.Admin().Do(within(t), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, s.Admin().Do(within(t), args...).Err())
 	}
 }
 
@@ -48,9 +44,7 @@ func refusals(t *testing.T, servers []*redistest.Server, user string) (objects [
 	t.Helper()
 	for _, s := range servers {
 		entries, err := s.Admin().ACLLog(within(t), 100).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		for _, e := range entries {
 			if e.Username == user && !strings.HasPrefix(e.Object, "client") {
 				objects = append(objects, e.Object)
@@ -214,9 +208,7 @@ func TestRights_SufficeWithReplicas(t *testing.T) {
 func TestRights_OfTagsAndDatabases(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/SETUP.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	tags := regexp.MustCompile("so add `(.*?)`").FindSubmatch(text)
 	database := regexp.MustCompile("whose `DB` is not 0 needs `(.*?)`").FindSubmatch(text)
 	if tags == nil || database == nil {

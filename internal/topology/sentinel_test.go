@@ -83,9 +83,7 @@ func isolate(t *testing.T, master *redistest.Server, replicas ...*redistest.Serv
 	for _, n := range replicas {
 		n.Pause()
 	}
-	if err := master.Admin().ClientKillByFilter(context.Background(), "TYPE", "replica").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, master.Admin().ClientKillByFilter(context.Background(), "TYPE", "replica").Err())
 }
 
 // A fail-over on request, under load, again and again: callers see no error.

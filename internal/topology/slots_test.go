@@ -83,9 +83,7 @@ func TestSlots_PlainClientOfANode(t *testing.T) {
 	c := redistest.StartCluster(t)
 	node := c.Owner("here")
 	m, err := holdfast.New(node.Client(t), holdfast.WithLease(3*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	var held []*holdfast.Lease
 	for i := 0; len(held) < 5; i++ {
@@ -177,9 +175,7 @@ func multi(t *testing.T, m *holdfast.Manager, names ...string) *holdfast.Multi {
 		locks = append(locks, m.Mutex(n))
 	}
 	l, err := holdfast.NewMulti(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return l
 }
 

@@ -72,9 +72,7 @@ func TestUnheard_NodeLeavesTheCluster(t *testing.T) {
 		"reset": func(t *testing.T, c *redistest.Cluster, gone *redistest.Server, key string) {
 			c.Failover(key, redistest.Graceful)
 			forget(t, c, gone)
-			if err := gone.Admin().ClusterResetHard(within(t)).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, gone.Admin().ClusterResetHard(within(t)).Err())
 		},
 		"returned empty": func(t *testing.T, c *redistest.Cluster, gone *redistest.Server, key string) {
 			replica := c.Replica(key)
@@ -108,9 +106,7 @@ func forget(t *testing.T, c *redistest.Cluster, gone *redistest.Server) {
 	id := gone.Admin().Do(within(t), "cluster", "myid").Val()
 	for _, n := range c.Nodes() {
 		if n != gone {
-			if err := n.Admin().Do(within(t), "cluster", "forget", id).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, n.Admin().Do(within(t), "cluster", "forget", id).Err())
 		}
 	}
 }

@@ -50,9 +50,7 @@ func newPair(tb testing.TB, proto int, channels []string) *pair {
 func newSide(tb testing.TB, proto int, channels []string, dial func() (net.Conn, error)) *side {
 	open := func() *wire {
 		c, err := dial()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		redistest.Must(tb, err)
 		w := newWire(tb, c)
 		w.do("hello", strconv.Itoa(proto))
 		return w

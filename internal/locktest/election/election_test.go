@@ -20,17 +20,13 @@ func candidate(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *ho
 func campaign(t *testing.T, e *holdfast.Election, value string) *holdfast.Term {
 	t.Helper()
 	term, err := e.Campaign(t.Context(), value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return term
 }
 
 func resign(t *testing.T, term *holdfast.Term) {
 	t.Helper()
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, term.Resign(t.Context()))
 }
 
 // wantLeader fails unless e knows this value of a leader; empty: none leads.
@@ -62,9 +58,7 @@ func TestElection_OneLeads(t *testing.T) {
 		if own := wantLeader(t, a, "a:80"); !own.Self || own.Owner != seen.Owner {
 			t.Errorf("a sees %+v", own)
 		}
-		if err := first.Proclaim(t.Context(), "a:81"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, first.Proclaim(t.Context(), "a:81"))
 		wantLeader(t, b, "a:81")
 		if _, err := b.Campaign(expired(t), "b:80"); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Errorf("beside a leader: %v", err)
@@ -146,9 +140,7 @@ func TestObserve_SeesEachChange(t *testing.T) {
 		expect("")
 		first := campaign(t, a, "a1")
 		expect("a1")
-		if err := first.Proclaim(t.Context(), "a2"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, first.Proclaim(t.Context(), "a2"))
 		expect("a2")
 		resign(t, first)
 		expect("")

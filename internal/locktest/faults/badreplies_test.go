@@ -122,9 +122,7 @@ func TestBadReplies_OneThatFits(t *testing.T) {
 		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(3*time.Second))
 		p.Answer(locktest.ScriptOn("a", "lock_acquire"), 1, ":0\r\n")
 		lease, err := m.Mutex("a").TryLock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		granted := time.Now()
 		<-lease.Done()
 		if lost := (*holdfast.LostError)(nil); !errors.As(lease.Err(), &lost) || lost.Reason != holdfast.LostStolen {

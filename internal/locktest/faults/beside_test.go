@@ -60,9 +60,7 @@ func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 			p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustUnlock(t, held)
 		if n := m.Stats().Troubles; n != 0 && testing.Short() { // a real server can stand still
 			t.Errorf("%d requests in trouble", n)
@@ -75,9 +73,7 @@ func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
-		if err := srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err())
 		_, err := locktest.ManagerOn(t, srv).Mutex("a").TryLock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrWrongKind, nil)
 		if n := srv.CommandCalls("hkeys", "hgetall", "hvals"); n != 0 {
@@ -127,9 +123,7 @@ func TestFair_GrantAfterALossThatNobodyNoticed(t *testing.T) {
 	srv.Admin().Del(t.Context(), "a")
 	locktest.MustUnlock(t, got())
 	locktest.WantErr(t, held.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-	if err := m.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, m.Close(t.Context()))
 	mon.Wait(t, `"publish" "redisson_lock__channel:{a}"`, locktest.Patience)
 	named := make(map[string]bool) // the next, and the lost one, which is given back
 	for _, line := range mon.Lines() {

@@ -23,9 +23,7 @@ func managerOf(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) (*h
 	t.Helper()
 	client := srv.Client(t)
 	m, err := holdfast.New(client, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m, client
 }
@@ -36,9 +34,7 @@ func TestClosed_SeveralLocks(t *testing.T) {
 	srv := redistest.Start(t)
 	m, client := managerOf(t, srv, holdfast.WithLease(time.Hour))
 	several, err := holdfast.NewMulti(m.Mutex("a"), m.RWMutex("b").RLocker(), m.FairMutex("c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	lease := locktest.MustLock(t, several)
 	write, read := bothSides(t, m.RWMutex("rw"))
 	waiter := m.RWMutex("rw").LockAsync(t.Context()) // behind a lease that is valid

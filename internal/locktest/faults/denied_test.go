@@ -20,9 +20,7 @@ func TestDenied_ForLongIsFinal(t *testing.T) {
 		srv := redistest.Start(t)
 		client, allow := locktest.LimitedOn(t, srv)
 		m, err := holdfast.New(client, holdfast.WithLease(time.Hour), locktest.Readmission(300*time.Millisecond))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		lease := locktest.MustLock(t, m.Mutex("a"))
 		allow("-evalsha", "-eval")
@@ -84,13 +82,9 @@ func TestDenied_Redlock(t *testing.T) {
 func limited(t *testing.T, srv *redistest.Server, rights []any, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
 	args := append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "+@all"}, rights...)
-	if err := srv.Admin().Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, srv.Admin().Do(t.Context(), args...).Err())
 	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
 }
@@ -99,9 +93,7 @@ func limited(t *testing.T, srv *redistest.Server, rights []any, opts ...holdfast
 func refused(t *testing.T, srv *redistest.Server) (objects []string) {
 	t.Helper()
 	entries, err := srv.Admin().ACLLog(t.Context(), 100).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	for _, e := range entries {
 		objects = append(objects, e.Object)
 	}
@@ -158,9 +150,7 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 	}
 	redistest.Eventually(t, locktest.Patience, "it is denied", func() bool { return len(log.With("WARN holdfast: not permitted to subscribe; polling instead")) == 1 })
 	entries, err := srv.Admin().ACLLog(t.Context(), 100).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	var denials int64
 	for _, e := range entries {
 		if e.Context == "toplevel" && e.Reason == "channel" {
@@ -184,9 +174,7 @@ func TestDenial_OfTheConnection(t *testing.T) {
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
 		user := func(change ...any) {
-			if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err())
 		}
 		user("resetpass", ">another")
 		got := locktest.Waits(t, m.Mutex("a"))

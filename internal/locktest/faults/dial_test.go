@@ -57,14 +57,10 @@ func TestSlowDial(t *testing.T) {
 						})
 					})
 					m, err := holdfast.New(client)
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, err)
 					l := m.Mutex("a", holdfast.WithLease(30*time.Second))
 					both, err := holdfast.NewMulti(l, m.Mutex("b"))
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, err)
 					locktest.MustUnlock(t, locktest.MustLock(t, l)) // its connections were quick until now
 					slowly.Store(true)
 					var got *holdfast.Lease

@@ -25,9 +25,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 		write := locktest.MustLock(t, l)
 		gate.Wait(t)
 		read, err := l.RLock(write.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustUnlock(t, write)
 		if released {
 			locktest.MustUnlock(t, read)
@@ -57,9 +55,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 		l := m.RWMutex("a")
 		write := locktest.MustLock(t, l)
 		read, err := l.RLock(write.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		gate := p.HoldRequest(conversion)
 		unlocked := make(chan error, 1)
 		go func() { unlocked <- write.Unlock(t.Context()) }()
@@ -132,9 +128,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		srv := redistest.Start(t)
 		admin := srv.Admin()
 		allow := func(rules ...any) {
-			if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err())
 		}
 		allow("+@all")
 		opt := srv.Options()
@@ -142,9 +136,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		client := redis.NewClient(opt)
 		t.Cleanup(func() { client.Close() })
 		m, err := holdfast.New(client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		write, read := bothSides(t, m.RWMutex("a"))
 		allow("-evalsha", "-eval")
@@ -225,9 +217,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 		p := srv.Proxy(t)
 		client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * time.Second })
 		m, err := holdfast.New(client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		locktest.SpareConnections(t, client)
@@ -259,9 +249,7 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 		srv := redistest.Start(t)
 		p := srv.Proxy(t)
 		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * locktest.Patience }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		write, read := bothSides(t, m.RWMutex("a"))
@@ -323,9 +311,7 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 		locktest.WantErr(t, <-unlocked, holdfast.ErrLeaseLost, nil)
 		gate.Release()
 		locktest.MustUnlock(t, next)
-		if err := m.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(t.Context()))
 		given := redistest.All(locktest.ScriptOn("a", "rw_release"), func(cmd []string) bool {
 			_, argv, _ := redistest.ScriptCall(cmd)
 			return len(argv) > 3 // with a tombstone

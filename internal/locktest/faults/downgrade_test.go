@@ -34,9 +34,7 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 		l := m.RWMutex("a", holdfast.WithFixedLease(first))
 		write := locktest.MustLock(t, l)
 		read, err := l.RLock(write.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustExtend(t, read, time.Minute)
 		locktest.MustUnlock(t, write)
 		claimsItsRight(t, srv, read, 50*time.Second)
@@ -63,9 +61,7 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 			l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
 			write := locktest.MustLock(t, l)
 			read, err := l.RLock(write.Context(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			gate := hold(p, locktest.ScriptOn("a", "renew"))
 			extended := make(chan error, 1)
 			go func() { extended <- read.Extend(t.Context(), time.Minute) }()
@@ -105,9 +101,7 @@ func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) 
 	t.Helper()
 	write = locktest.MustLock(t, l)
 	read, err := l.RLock(write.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return write, read
 }
 
@@ -117,9 +111,7 @@ func TestDowngrade_OfAFixedLease(t *testing.T) {
 		srv := redistest.Start(t)
 		m := locktest.ManagerOn(t, srv)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
-		if err := srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err())
 		end := read.Deadline()
 		time.Sleep(100 * time.Millisecond) // of the lease, which the read side must not get again
 		locktest.MustUnlock(t, write)
@@ -207,15 +199,11 @@ func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		allow := func(rules ...any) {
-			if err := srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err())
 		}
 		allow("+@all")
 		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), holdfast.WithLease(2*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		for _, denied := range []string{"pexpire", "hexists"} {
 			read := locktest.MustLock(t, m.RWMutex("a").RLocker())

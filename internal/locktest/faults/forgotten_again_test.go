@@ -70,9 +70,7 @@ func TestForgotten_AgainAndAgain(t *testing.T) {
 					managers, proxies = append(managers, locktest.ManagerFor(t, client)), append(proxies, p)
 				}
 				l, err := lockOf(managers)
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, err)
 				locktest.MustUnlock(t, locktest.MustLock(t, l))
 				// succeeds makes a call behind dead connections.
 				succeeds := func(call func(context.Context) error) {
@@ -127,9 +125,7 @@ func TestForgotten_OneConnection(t *testing.T) {
 	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) {
 		o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 1, -1
 	}), holdfast.WithLease(3*time.Second), holdfast.WithPollInterval(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	other := locktest.ManagerOn(t, srv)
 	locktest.AtLast(t, func() error { // the machine may stand still for longer than the lease
@@ -166,9 +162,7 @@ func TestForgotten_IntroductionOfTheMessenger(t *testing.T) {
 	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) {
 		o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 1, -1 // so that no other one is made
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("b")))
 	held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
@@ -196,9 +190,7 @@ func TestForgotten_HowOftenInACluster(t *testing.T) {
 		})
 		defer client.Close()
 		m, err := holdfast.New(client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		defer m.Close(context.Background())
 		l := m.Mutex("a")
 		locktest.MustUnlock(t, locktest.MustLock(t, l))

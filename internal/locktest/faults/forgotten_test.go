@@ -21,9 +21,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	m, err := holdfast.New(p.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	holder := locktest.ManagerOn(t, srv)
 	got := locktest.MustLock(t, holder.Mutex("a"))
@@ -66,18 +64,14 @@ func TestRoundTrip_FarAway(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		p := redistest.Start(t).Proxy(t)
 		m, err := holdfast.New(p.Client(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		ctx := context.Background()
 		l := m.Mutex("a")
 		p.Delay(farAway/2, 0)
 		locktest.MustUnlock(t, locktest.MustLock(t, l)) // Lock waits for as long as it takes to connect
 		for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.TryLock, l.Lock} {
 			got, err := lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			if err := got.Extend(ctx, time.Minute); err != nil {
 				t.Error("Extend:", err)
 			}
@@ -126,9 +120,7 @@ func TestRoundTrip_FirstCall(t *testing.T) {
 					p := srv.Proxy(t)
 					p.Delay(trip/2, 0)
 					m, err := holdfast.New(p.Client(t))
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, err)
 					defer m.Close(context.Background())
 					tries++
 					name := fmt.Sprint(t.Name(), tries)

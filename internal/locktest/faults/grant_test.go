@@ -166,17 +166,13 @@ func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		srv := redistest.Start(t)
 		a, b := locktest.ManagerOn(t, srv, holdfast.WithFencing()), locktest.ManagerOn(t, srv, holdfast.WithFencing())
-		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err())
 		first := locktest.MustLock(t, b.Mutex("a"))
 		locktest.MustUnlock(t, first)
 		held := locktest.MustLock(t, a.Mutex("a"))
 		got := locktest.Waits(t, b.Mutex("a"))
 		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
-		if err := srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().Del(t.Context(), "redisson_lock_token:{a}").Err())
 		locktest.MustUnlock(t, held)
 		second := got()
 		if second.Token() <= first.Token() {
@@ -192,9 +188,7 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 		srv := redistest.Start(t)
 		opts := append(locktest.Unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
 		a, b := locktest.ManagerOn(t, srv, opts...), locktest.ManagerOn(t, srv, opts...)
-		if err := srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err())
 		held := locktest.MustLock(t, a.Mutex("a"))
 		got := locktest.Waits(t, b.Mutex("a"))
 		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)

@@ -26,9 +26,7 @@ func behind(t *testing.T, srv *redistest.Server, p *redistest.Proxy) (caughtUp f
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 	}
 	p.Freeze(true)
 	var all []copied
@@ -105,9 +103,7 @@ func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	m, p := locktest.ManagerVia(t, srv)
 	write := locktest.MustLock(t, m.RWMutex("a"))
 	read, err := m.RWMutex("a").RLock(write.Context(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	caughtUp := behind(t, srv, p)
 	before := m.Stats().Troubles
 	done := make(chan error, 1)
@@ -136,14 +132,10 @@ func TestReplica_DoesNotSayHeld(t *testing.T) {
 				held = other.RWMutex("a")
 			}
 			lease := locktest.MustLock(t, held)
-			if err := srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
 			_, err := l.TryLock(t.Context())
 			locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-			if err := srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 			locktest.MustUnlock(t, lease)
 		})
 	}
@@ -192,9 +184,7 @@ func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 				}
 				if strings.HasPrefix(kind, "downgrade") {
 					read, err := m.RWMutex("a").RLock(lease.Context(ctx))
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, err)
 					if kind == "downgraded" {
 						locktest.MustUnlock(t, lease)
 						lease = read

@@ -74,9 +74,7 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 			client := redis.NewClient(opt)
 			t.Cleanup(func() { _ = client.Close() })
 			m, err := holdfast.New(client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			t.Cleanup(func() { _ = m.Close(context.Background()) })
 			admin.ZAdd(t.Context(), "holdfast_tombstones:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: "somebody"})
 			for name, l := range map[string]struct{ held, wanted holdfast.Locker }{
@@ -120,9 +118,7 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 		}
 		allow("+@all")
 		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		p.LoseReply(locktest.ScriptOn("a"), 1)

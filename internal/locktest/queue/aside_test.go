@@ -110,9 +110,7 @@ func TestAside_Close(t *testing.T) {
 		locktest.MustUnlock(t, lease)
 		held := other()
 		got := p.a.Mutex("a").LockAsync(t.Context())
-		if err := p.a.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, p.a.Close(t.Context()))
 		locktest.WantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
 		locktest.MustUnlock(t, held)
 		if n := p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(); n != 0 {

@@ -45,12 +45,8 @@ func (d dead) stand(t testing.TB, srv *redistest.Server, n int) {
 		ids = append(ids, id)
 		places = append(places, redis.Z{Score: float64(until.UnixMilli()), Member: id})
 	}
-	if err := srv.Admin().ZAdd(ctx, d.times, places...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Admin().LPush(ctx, d.queue, ids...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, srv.Admin().ZAdd(ctx, d.times, places...).Err())
+	redistest.Must(t, srv.Admin().LPush(ctx, d.queue, ids...).Err())
 }
 
 // A crowd that has died together is removed by many short requests, which the process that releases sends without being
@@ -214,9 +210,7 @@ func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
 		locktest.Queued(t, srv, queueOfA, 1)
 		srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
 		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), locktest.Unasked...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -38,14 +38,10 @@ func handOverCost(t *testing.T, waiters int) float64 {
 	srv := redistest.Start(t)
 	// Keeping places is not a part of it: it depends on time, and on the process.
 	crowd, err := holdfast.New(srv.Client(t), holdfast.WithFairPatience(2*time.Minute), holdfast.WithPollInterval(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	held, err := crowd.FairMutex("queue").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	var turns atomic.Int64
 	var wg sync.WaitGroup
 	for range waiters {
@@ -84,9 +80,7 @@ var evalStat = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=\d+,usec=(\d+)`)
 // scriptTime returns for how many microseconds scripts ran since ResetStats.
 func scriptTime(t *testing.T, srv *redistest.Server) (usec float64) {
 	info, err := srv.Admin().Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	for _, m := range evalStat.FindAllStringSubmatch(info, -1) {
 		u, _ := strconv.ParseFloat(m[1], 64)
 		usec += u

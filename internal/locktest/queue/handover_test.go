@@ -22,16 +22,12 @@ import (
 func TestHandover_FiftyProcesses(t *testing.T) {
 	srv := redistest.Start(t)
 	m, err := holdfast.New(srv.Client(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	const processes = 50
 	ctx := context.Background()
 	held, err := m.Mutex("fifty").Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	var all []*redistest.Process
 	for range processes {
 		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "1m")
@@ -48,9 +44,7 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 	})
 	srv.ResetStats()
 	start := time.Now()
-	if err := held.Unlock(ctx); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, held.Unlock(ctx))
 	for _, p := range all {
 		p.Expect(t, "took")
 	}
@@ -186,9 +180,7 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
 	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer m.Close(context.Background())
 	p.SwallowReply(locktest.ScriptOn("redisson_lock_queue:{a}", "demand"), 1)
 	ctx, stop := context.WithCancel(t.Context())

@@ -21,9 +21,7 @@ func TestHoldAtLeast_Invalid(t *testing.T) {
 		"longer than a fixed lease":    {holdfast.WithHoldAtLeast(time.Minute), holdfast.WithFixedLease(time.Second)},
 	} {
 		m, err := holdfast.New(locktest.Offline(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		if _, err := m.Mutex("a", opts...).Lock(t.Context()); !errors.Is(err, holdfast.ErrInvalidOption) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -73,9 +71,7 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 			others = append(others, locktest.ManagerOn(t, srv).Mutex("a"))
 		}
 		l, err := holdfast.NewRedlock(members...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		b, c := locktest.MustLock(t, others[1]), locktest.MustLock(t, others[2])
 		if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Fatal(err)
@@ -85,9 +81,7 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 		locktest.MustUnlock(t, c)
 		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		other, err := holdfast.NewRedlock(others...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		if _, err := other.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Error(err)
 		}

@@ -20,9 +20,7 @@ import (
 func Multi(t testing.TB, locks ...holdfast.Locker) *holdfast.Multi {
 	t.Helper()
 	l, err := holdfast.NewMulti(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return l
 }
 
@@ -79,17 +77,13 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	var members []holdfast.Locker
 	for _, rdb := range clients {
 		m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler)), holdfast.WithLease(endless)}, opts...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		c.Managers = append(c.Managers, m)
 		members = append(members, of(m))
 	}
 	l, err := holdfast.NewRedlock(members...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	c.Redlock = l
 	return c
 }

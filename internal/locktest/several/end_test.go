@@ -46,9 +46,7 @@ func TestMulti_ExtendAndClose(t *testing.T) {
 		if locktest.MustExtend(t, lease, time.Minute); time.Until(lease.Deadline()) < 40*time.Second {
 			t.Errorf("deadline in %v", time.Until(lease.Deadline()))
 		}
-		if err := m.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(t.Context()))
 		<-lease.Done()
 		if err := lease.Err(); !errors.Is(err, holdfast.ErrClosed) {
 			t.Errorf("after Close: %v", err)
@@ -66,9 +64,7 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 		rw := m.RWMutex("a")
 		lease := locktest.MustLock(t, Multi(t, rw, m.Mutex("b")))
 		read, err := rw.RLock(lease.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		if _, err := m.ForceUnlock(t.Context(), "b"); err != nil {
 			t.Fatal(err)
 		}
@@ -87,9 +83,7 @@ func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
 		m, m2 := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m2.Mutex("b")))
 		inner, err := m.Mutex("a").Lock(lease.Context(t.Context())) // is told first
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		slow := slowEnd{t.Context(), make(chan struct{}), make(chan struct{}), make(chan struct{})}
 		if inner.Context(slow).Err() != nil {
 			t.Fatal("it has ended")

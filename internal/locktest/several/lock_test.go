@@ -109,9 +109,7 @@ func TestMulti_OfFencedLocks(t *testing.T) {
 		a := m.Mutex("a", holdfast.WithFencing())
 		lease := locktest.MustLock(t, Multi(t, a, m.Mutex("b", holdfast.WithFencing())))
 		part, err := a.Lock(lease.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		if last, err := srv.Admin().Get(t.Context(), "redisson_lock_token:{a}").Uint64(); err != nil || part.Token() == 0 || part.Token() > last {
 			t.Errorf("token %d, the counter says %d, %v", part.Token(), last, err)
 		}
@@ -154,9 +152,7 @@ func TestRedlock_IsALock(t *testing.T) {
 		_, err := other.TryLock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 		again, err := c.Lock(lease.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		all.heldBy(t, 3)
 		locktest.MustUnlock(t, lease)
 		if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
@@ -211,13 +207,9 @@ func TestReentry_OfARedlock(t *testing.T) {
 		ctx := lease.Context(t.Context())
 		for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
 			again, err := try(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			inner, err := c.Lock(again.Context(ctx))
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			locktest.MustUnlock(t, inner)
 			locktest.MustUnlock(t, again)
 			_, err = c.TryLock(holdfast.WithoutOwner(ctx))
@@ -236,9 +228,7 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 		all[2].Pause()
 		lease := locktest.MustLock(t, c)
 		again, err := c.Lock(lease.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		all[2].Resume()
 		redistest.Eventually(t, locktest.Patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 1 })
 		locktest.MustUnlock(t, lease)
@@ -268,19 +258,13 @@ func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
 			reads, writes = append(reads, readSide(m)), append(writes, writeSide(m))
 		}
 		read, err := holdfast.NewRedlock(reads...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		write, err := holdfast.NewRedlock(writes...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		reader, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
 		w := locktest.MustLock(t, write)
 		r, err := read.Lock(w.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustUnlock(t, w)
 		if _, err := writer.TryLock(t.Context()); err == nil {
 			t.Error("a writer came in beside the reader")

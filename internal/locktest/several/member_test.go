@@ -192,12 +192,8 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 				defer cancel()
 				for range 20 {
 					lease, err := c.Lock(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := lease.Extend(ctx, time.Minute); err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, err)
+					redistest.Must(t, lease.Extend(ctx, time.Minute))
 					locktest.MustUnlock(t, lease)
 				}
 				tc.up(all)
@@ -247,9 +243,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		c := CandidateOn(t, []*redis.Client{p.Client(t), all[1].Client(t), all[2].Client(t)}, Mutexes)
 		all.greet(t, c)
 		for _, srv := range all[:2] {
-			if err := srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
 		}
 		locking := func(ctx context.Context) <-chan error {
 			failed := make(chan error, 1)

@@ -58,18 +58,14 @@ func TestRedlock_RefusesBadLocks(t *testing.T) {
 			}
 		}
 		bad, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex(""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		_, err = bad.Lock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrInvalidName, holdfast.ErrUnavailable)
 		for i, srv := range all {
 			srv.Admin().Set(t.Context(), "x", i, 0)
 		}
 		wrong, err := holdfast.NewRedlock(a.Mutex("x"), b.Mutex("x"), d.Mutex("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		_, err = wrong.Lock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrWrongKind, holdfast.ErrUnavailable)
 	})
@@ -193,9 +189,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 				failed <- err
 			}()
 			locktest.Queued(t, srv, "redisson_lock_queue:{d}", 1)
-			if err := closing.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, closing.Close(t.Context()))
 			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrClosed, nil)
 		})
 	})

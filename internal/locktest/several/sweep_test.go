@@ -21,9 +21,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		srv := redistest.Start(t)
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
 		sweep := locktest.ScriptOn("a", "multi_acquire")
@@ -139,9 +137,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		p := srv.Proxy(t)
 		client := p.Client(t)
 		m, err := holdfast.New(client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		own := locktest.MustLock(t, m.Mutex("own"))
 		ctx := own.Context(t.Context())
@@ -154,9 +150,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		all := locktest.Calls(Multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 		gate.Wait(t)
 		beside, err := m.FairMutex("b").TryLock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		gate.Release()
 		r := <-all
 		p.Refuse(false)

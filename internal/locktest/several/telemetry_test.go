@@ -110,9 +110,7 @@ func wantFamily(t *testing.T, spans []sdktrace.ReadOnlySpan, kind, name string, 
 func durations(t *testing.T, reader sdkmetric.Reader, kind string) map[string]uint64 {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, reader.Collect(t.Context(), &data))
 	counts := map[string]uint64{}
 	for _, scope := range data.ScopeMetrics {
 		for _, metric := range scope.Metrics {

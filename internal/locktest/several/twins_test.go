@@ -32,9 +32,7 @@ func TestTwins(t *testing.T) {
 					locks = append(locks, locktest.ManagerOn(t, all[s]).Mutex("a"))
 				}
 				l, err := holdfast.NewRedlock(locks...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, err)
 				for call, lock := range map[string]func(context.Context) (*holdfast.Lease, error){"Lock": l.Lock, "TryLock": l.TryLock} {
 					ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
 					defer cancel()

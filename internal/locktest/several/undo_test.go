@@ -143,9 +143,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 						return err == nil
 					})
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, err)
 				locktest.MustUnlock(t, lease)
 				admin.Del(t.Context(), "redisson_lock_timeout:{b}")                        // of no owner
 				srv.RequireNoKeys(t, "holdfast_tombstones:{a}", "holdfast_tombstones:{b}") // of a TryLock that was answered late
@@ -195,9 +193,7 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 			locktest.WantErr(t, err, context.Canceled, nil)
 		}
-		if err := m.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(t.Context()))
 		if n := m.Stats().Commands; n != 0 {
 			t.Errorf("%d commands", n)
 		}

@@ -141,9 +141,7 @@ func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
 			all.joined(t, lease)
 			if again {
 				inner, err := c.Lock(lease.Context(t.Context()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, err)
 				locktest.MustUnlock(t, lease)
 				lease = inner
 			}

@@ -205,13 +205,9 @@ func TestRedlock_EndsUnseen(t *testing.T) {
 			locks = append(locks, m.Mutex("a", holdfast.WithFixedLease(time.Second)))
 		}
 		l, err := holdfast.NewRedlock(locks...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		other, err := holdfast.NewRedlock(others...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		held := locktest.MustLock(t, other)
 		got := locktest.Calls(l.Lock, t.Context())
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool {

@@ -32,9 +32,7 @@ func TestForceUnlock_Denied(t *testing.T) {
 	held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 	client, allow := locktest.LimitedOn(t, srv)
 	m, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	allow("-evalsha", "-eval")
 	wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "NOPERM")
@@ -52,17 +50,13 @@ func TestForceUnlock_OnAReplica(t *testing.T) {
 		srv := redistest.Start(t)
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		m := locktest.ManagerOn(t, srv)
-		if err := srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
 		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "READONLY")
 		freed, err := m.ForceUnlock(t.Context(), "free")
 		if locktest.WantErr(t, err, holdfast.ErrUnavailable, nil); freed {
 			t.Error("a lock that nobody holds was freed")
 		}
-		if err := srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 		locktest.MustUnlock(t, held)
 	})
 }
@@ -73,14 +67,10 @@ func TestForceUnlock_Closed(t *testing.T) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		client := srv.Client(t)
 		m := locktest.ManagerFor(t, client)
-		if err := client.Close(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, client.Close())
 		locktest.EndsClosed(t, "ForceUnlock", func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
 		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "closed")
-		if err := m.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(t.Context()))
 		wantNotFreed(t, srv, m, held, holdfast.ErrClosed, "")
 		locktest.MustUnlock(t, held)
 	})
@@ -103,9 +93,7 @@ func TestForceUnlockOf(t *testing.T) {
 				of := func(owner string) bool {
 					t.Helper()
 					freed, err := m.ForceUnlockOf(ctx, "a", owner)
-					if err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, err)
 					return freed
 				}
 				first := locktest.MustLock(t, lockOf(holder))
@@ -161,18 +149,14 @@ func waiterOf(ctx context.Context, m *holdfast.Manager, kind string) <-chan hold
 func TestForceUnlockOf_NoLock(t *testing.T) {
 	srv := redistest.Start(t)
 	m := locktest.ManagerOn(t, srv)
-	if err := srv.Admin().HSet(t.Context(), "a", "name", "Ada", "mail", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, srv.Admin().HSet(t.Context(), "a", "name", "Ada", "mail", "x").Err())
 	if freed, err := m.ForceUnlockOf(t.Context(), "a", "name"); freed || !errors.Is(err, holdfast.ErrWrongKind) {
 		t.Errorf("%v, %v", freed, err)
 	}
 	if _, err := m.ForceUnlockOf(t.Context(), "{}", "x"); !errors.Is(err, holdfast.ErrInvalidName) {
 		t.Error(err)
 	}
-	if err := m.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, m.Close(context.Background()))
 	if _, err := m.ForceUnlockOf(t.Context(), "a", "x"); !errors.Is(err, holdfast.ErrClosed) {
 		t.Error(err)
 	}

@@ -87,9 +87,7 @@ func TestIdentity_IsRefreshed(t *testing.T) {
 		srv := redistest.Start(t)
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t), holdfast.WithIdentity("shop"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
 		fresh := func() bool {
 			keys := processKeys(srv)

@@ -167,9 +167,7 @@ func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
 	_, noLogger := holdfast.New(locktest.Offline(t), holdfast.WithLogger(nil))
 	_, noLocks := holdfast.NewMulti()
 	m, err := holdfast.New(locktest.Offline(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	_, nilLock := holdfast.NewMulti(m.Mutex("a"), nil)
 	_, nilMutex := holdfast.NewRedlock(m.Mutex("a"), m.Mutex("b"), (*holdfast.Mutex)(nil))
 	_, lockOption := m.Mutex("a", holdfast.WithFencing(), nil).TryLock(t.Context())

@@ -64,9 +64,7 @@ func TestLease_EndsNameTheLock(t *testing.T) {
 		}
 		closed := locktest.MustLock(t, m.Mutex("closed"))
 		under := closed.Context(t.Context())
-		if err := m.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(context.Background()))
 		if err := context.Cause(under); !errors.Is(err, holdfast.ErrClosed) || err.Error() != `holdfast: manager closed: "closed"` {
 			t.Errorf("after Close: %v", err)
 		}

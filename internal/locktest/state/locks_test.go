@@ -38,9 +38,7 @@ func TestLocks_SayWhatTheFirstWaiterHolds(t *testing.T) {
 		}
 		a, b := locktest.MustLock(t, m.Mutex("a")), locktest.MustLock(t, other.RWMutex("b").RLocker())
 		both, err := holdfast.NewMulti(m.Mutex("c"), m.Mutex("d"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		cd := locktest.MustLock(t, both)
 		ctx := b.Context(holdfast.WithLabel(a.Context(t.Context()), "inner"))
 		holds("nothing", t.Context())

@@ -49,9 +49,7 @@ func TestOdd_NameTakenUnderReadersAndWriters(t *testing.T) {
 					take(p)
 					return nil
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, err)
 				before := srv.Admin().Dump(t.Context(), "x").Val()
 				for _, c := range got {
 					locktest.WantErr(t, (<-c).Err, holdfast.ErrWrongKind, nil)
@@ -233,9 +231,7 @@ func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 		m := locktest.ManagerOn(t, srv)
 		write := locktest.MustLock(t, m.RWMutex("x"))
 		read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
 		locktest.MustUnlock(t, write)
 		if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {

@@ -37,9 +37,7 @@ func (o otherScripts) replace(t *testing.T, srv *redistest.Server, name string, 
 func digest(t *testing.T, srv *redistest.Server, text string) string {
 	t.Helper()
 	sum, err := srv.Admin().ScriptLoad(t.Context(), text).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return sum
 }
 
@@ -64,9 +62,7 @@ func managerWith(t *testing.T, srv *redistest.Server, o otherScripts, opts ...ho
 	client := srv.Client(t)
 	client.AddHook(o)
 	m, err := holdfast.New(client, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
 }

@@ -75,9 +75,7 @@ func TestWrongKey_IsNamed(t *testing.T) {
 					}()
 				}
 				command := append([]any{broken.command[0], key}, broken.command[1:]...)
-				if err := srv.Admin().Do(t.Context(), command...).Err(); err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, srv.Admin().Do(t.Context(), command...).Err())
 				calls := []func(context.Context) (*holdfast.Lease, error){l.Lock}
 				if !broken.held {
 					calls = append(calls, l.TryLock) // else it is refused, whatever the queue is

@@ -26,9 +26,7 @@ import (
 // listens returns the address of a server that serves each of its connections with serve, and then closes it.
 func listens(t *testing.T, serve func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -56,14 +54,10 @@ func says(line string, first bool) func(net.Conn) {
 // encrypts serves connections with TLS, by a certificate that it has signed itself.
 func encrypts(t *testing.T) func(net.Conn) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	self := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"redis"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, self, self, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	return func(c net.Conn) { _, _ = io.Copy(io.Discard, tls.Server(c, config)) }
 }
@@ -152,9 +146,7 @@ func TestLogs_NeverReached(t *testing.T) {
 func toldWrong(t *testing.T, client redis.UniversalClient, texts []string) (wrong []string) {
 	log, option := locktest.Logged()
 	m, err := holdfast.New(client, option)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer func() { _ = m.Close(context.Background()) }()
 	const outage = "WARN holdfast: redis does not answer"
 	ask := func() error {
@@ -185,9 +177,7 @@ func toldWrong(t *testing.T, client redis.UniversalClient, texts []string) (wron
 // server of another test gets this port.
 func nobodyAt(t *testing.T) string {
 	c, err := net.Dial("tcp", listens(t, says("", true)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c.LocalAddr().String()
 }

@@ -55,9 +55,7 @@ func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
 		p := redistest.Start(t).Proxy(t)
 		log, option := locktest.Logged()
 		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 1500 * time.Millisecond }), option)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("x")))
 		p.SwallowReply(redistest.Command("evalsha"), 1)
@@ -80,9 +78,7 @@ func TestLogs_ReleaseGivenUp(t *testing.T) {
 		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
 		log, option := locktest.Logged()
 		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		lease := locktest.MustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
 		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
@@ -154,9 +150,7 @@ func TestLogs_LinesOfFailingRenewals(t *testing.T) {
 		p := srv.Proxy(t)
 		log, option := locktest.Logged()
 		m, err := holdfast.New(p.Client(t), option)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		lease := locktest.MustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
 		p.AnswerError(locktest.ScriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
@@ -187,9 +181,7 @@ func TestLogs_ByDefault(t *testing.T) { // not parallel: the default logger is t
 		defer client.Close()
 		told, err := holdfast.New(client)
 		silent, err2 := holdfast.New(s.Client(), locktest.Unlogged)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, errors.Join(err, err2))
 		lines, _ := locktest.Logged()
 		slog.SetDefault(slog.New(lines)) // after New
 		seam.Engine(told).Journal.Say(slog.LevelInfo, "no trouble")

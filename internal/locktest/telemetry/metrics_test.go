@@ -22,9 +22,7 @@ import (
 func series(t *testing.T, reader sdkmetric.Reader, name string) map[string]float64 {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &data); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, reader.Collect(context.Background(), &data))
 	all := make(map[string]float64)
 	add := func(set attribute.Set, value float64) {
 		var words []string
@@ -77,9 +75,7 @@ func TestMetrics_HoldDuration(t *testing.T) {
 		m := locktest.ManagerOn(t, srv, metrics, holdfast.WithLease(time.Second))
 		outer := locktest.MustLock(t, m.Mutex("a"))
 		inner, err := m.Mutex("a").Lock(outer.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustUnlock(t, inner)
 		locktest.MustUnlock(t, outer)
 		_ = outer.Unlock(t.Context()) // ErrNotHeld
@@ -113,9 +109,7 @@ func TestMetrics_WaitModes(t *testing.T) {
 		m, other := locktest.ManagerOn(t, srv, metrics), locktest.ManagerOn(t, srv, metrics)
 		first := locktest.MustLock(t, m.Mutex("a"))
 		inner, err := m.Mutex("a").Lock(first.Context(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		locktest.MustUnlock(t, inner)
 		second := m.Mutex("a").LockAsync(t.Context())
 		locktest.MustUnlock(t, first)
@@ -168,9 +162,7 @@ func TestMetrics_RenewalSlack(t *testing.T) {
 func slack(t *testing.T, reader sdkmetric.Reader) (p metricdata.HistogramDataPoint[float64]) {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, reader.Collect(t.Context(), &data))
 	for _, metric := range data.ScopeMetrics[0].Metrics {
 		if metric.Name == "holdfast.renewal.slack" {
 			p = metric.Data.(metricdata.Histogram[float64]).DataPoints[0]
@@ -187,9 +179,7 @@ func TestMetrics_RenewalSlackOfReaders(t *testing.T) {
 		const readers = 100
 		for i := range readers {
 			lease, err := m.RWMutex(fmt.Sprint(i)).RLock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			defer locktest.MustUnlock(t, lease)
 		}
 		redistest.Eventually(t, locktest.Patience, "renewals of all", func() bool { return slack(t, reader).Count >= readers })
@@ -259,9 +249,7 @@ func TestMetrics_PollsAndTroubles(t *testing.T) {
 		reader, metrics := metered()
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t), metrics, holdfast.WithPollInterval(10*time.Millisecond))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		next := m.Mutex("a").LockAsync(t.Context())
 		redistest.Eventually(t, locktest.Patience, "a poll", func() bool { return m.Stats().Polls > 0 })

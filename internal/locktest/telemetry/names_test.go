@@ -111,9 +111,7 @@ var ways = map[string]func(*testing.T, *renamed){
 	"the release is given up": func(t *testing.T, r *renamed) {
 		user := func(change string) {
 			for _, srv := range r.all {
-				if err := srv.Admin().Do(t.Context(), "ACL", "SETUSER", "default", change).Err(); err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, srv.Admin().Do(t.Context(), "ACL", "SETUSER", "default", change).Err())
 			}
 		}
 		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(4*time.Second))) // a busy machine takes a part of it
@@ -278,9 +276,7 @@ func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
 			locktest.MustUnlock(t, first)
 			write = got()
 			read, err := m.RWMutex("-a-").RLock(write.Context(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			return write, read
 		}
 		write, read := sides()
@@ -322,9 +318,7 @@ func TestErrors_TwoNamesOfParts(t *testing.T) {
 				locks = append(locks, m.RWMutex(strings.ToUpper(given[i]), holdfast.WithFixedLease(10*time.Second)).RLocker())
 			}
 			l, err := group(locks...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			lease := locktest.MustLock(t, l)
 			for i, srv := range all {
 				redistest.Eventually(t, locktest.Patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })

@@ -85,9 +85,7 @@ func (r *renamed) on(t *testing.T, managers []*holdfast.Manager, opts ...holdfas
 		return locks[0]
 	}
 	l, err := r.group(locks...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	return l
 }
 

@@ -35,15 +35,11 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	srv := redistest.Start(t)
 	m, err := holdfast.New(srv.Client(t), holdfast.WithTracerProvider(provider))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	ctx, parent := provider.Tracer("test").Start(context.Background(), "request")
 	l := m.Mutex("order:42", holdfast.WithFencing())
 	lease, err := l.Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	owners, err := srv.Admin().HKeys(ctx, "order:42").Result()
 	if err != nil || len(owners) != 1 {
 		t.Fatal(owners, err)
@@ -52,17 +48,13 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	inner, err := l.Lock(lease.Context(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	inner.Unlock(ctx)
 	lease.Unlock(ctx)
 	srv.Admin().Set(ctx, "order:43", "x", 0)
 	_, _ = m.Mutex("order:43").Lock(ctx) // ErrWrongKind
 	parent.End()
-	if err := m.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, m.Close(ctx))
 
 	type want struct {
 		name, outcome, mode string
@@ -167,19 +159,13 @@ func TestTelemetry_Metrics(t *testing.T) {
 		provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 		srv := redistest.Start(t)
 		m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(3*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		ctx := context.Background()
 		lease, err := m.Mutex("a").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
 		lost, err := m.Mutex("b").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		srv.Admin().Del(ctx, "b")
 		<-lost.Done()
 		redistest.Eventually(t, locktest.Patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
@@ -191,9 +177,7 @@ func TestTelemetry_Metrics(t *testing.T) {
 		if values := collect(t, reader); values["holdfast.held"] != 0 || values["holdfast.release.duration"] != 1 {
 			t.Errorf("after Unlock: %v", values)
 		}
-		if err := m.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(ctx))
 		if held, there := collect(t, reader)["holdfast.held"]; there { // the provider outlives the manager, and would keep it
 			t.Errorf("after Close: %d held", held)
 		}
@@ -233,9 +217,7 @@ func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()
 		m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
 		err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		spans := recorder.Ended()
 		if len(spans) != 2 || spans[1].Name() != "lock.release" || spans[1].Status().Code != codes.Unset {
 			t.Errorf("%d spans: %v", len(spans), spans)
@@ -301,9 +283,7 @@ func TestTelemetry_ConnectionsLost(t *testing.T) {
 func collect(t *testing.T, reader sdkmetric.Reader) map[string]int64 {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &data); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, reader.Collect(context.Background(), &data))
 	values := map[string]int64{}
 	for _, scope := range data.ScopeMetrics {
 		for _, metric := range scope.Metrics {

@@ -93,6 +93,7 @@ var imports = map[string][]string{
 	"/examples/stock-decrement":  {"", "github.com/redis/go-redis/v9"},
 	"/examples/gateway":          {"", "github.com/redis/go-redis/v9"},
 	"/examples/nightly-job":      {"", "github.com/redis/go-redis/v9"},
+	"/examples/leader":           {"", "github.com/redis/go-redis/v9"},
 	"/examples/fenced-writer":    {"", "github.com/redis/go-redis/v9"},
 	"/examples/readers-migrator": {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 }

@@ -159,3 +159,33 @@ func TestReadersMigrator_Recipe(t *testing.T) {
 		t.Error("the migrator got in")
 	}
 }
+
+// Each job is run once, although one leader is paused in its term and the next one dies before it has said that it leads.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	run := play(t, "leader")
+	run.wantRight()
+	run.order("-: replica-1 is paused", "-: replica-2 is killed", "replica-3: has run tick 4", "-: replica-1 wakes up", "replica-1: steps down")
+	run.order("watcher: sees replica-1 lead", "watcher: sees no leader", "watcher: sees replica-3 lead")
+	if got := run.find(`^sees (replica-2) lead`); got != "" {
+		t.Error("a leader is seen that has died before it said so")
+	}
+	terms, last := strings.Fields(run.find(`^leads in term (\d+)$`)), 0
+	for _, term := range terms {
+		n, err := strconv.Atoi(term)
+		if err != nil || n <= last {
+			t.Errorf("term %s after %d, want them to grow", term, last)
+		}
+		last = n
+	}
+	if len(terms) != 3 {
+		t.Errorf("%d terms, want 3", len(terms))
+	}
+}
+
+// The leader that was paused finds its flag still set.
+func TestLeader_Recipe(t *testing.T) {
+	t.Parallel()
+	run := play(t, "leader", "--recipe")
+	run.wantWrong("tick 3 was run 2 times")
+}

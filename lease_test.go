@@ -60,8 +60,7 @@ func TestLease_ContextsAreNotKept(t *testing.T) {
 // Contexts that share an end have their own values, and whatever derives from them ends with
 // them, for the same cause.
 func TestLease_ContextsOfOneEnd(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		mine := errors.New("mine")
 		for name, c := range map[string]struct {
@@ -112,8 +111,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 // Parents that have ended are told apart by their causes, even if no call had asked for their
 // Done channels before: then they share one.
 func TestLease_ContextsOfEndedParents(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		lease := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		for _, cause := range []error{errors.New("one"), errors.New("another")} {
 			parent, end := context.WithCancelCause(t.Context())
@@ -150,8 +148,7 @@ func (c oddContext) Err() error {
 }
 
 func TestLease_ContextOfAnOddParent(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		lease := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		parent := oddContext{Context: t.Context(), done: make(chan struct{})}
 		first, second := lease.Context(parent), lease.Context(parent)
@@ -165,8 +162,7 @@ func TestLease_ContextOfAnOddParent(t *testing.T) {
 
 // Contexts are made by many while the lease ends: each of them ends.
 func TestLease_ContextsBesideTheEnd(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		for range 50 {
 			lease := locktest.MustLock(t, m.Mutex("a"))
@@ -263,8 +259,7 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 
 // A caller that waits for a lock of its own process learns that.
 func TestLock_SaysThatThisProcessHoldsIt(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for _, l := range []struct{ held, wanted, elsewhere holdfast.Locker }{
 			{m.Mutex("a"), m.Mutex("a"), other.Mutex("a")},

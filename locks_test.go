@@ -26,8 +26,7 @@ func local(m *holdfast.Manager, name string) (found holdfast.LocalLock, ok bool)
 }
 
 func TestLocks_OfEachKind(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		for kind, lock := range map[holdfast.Kind]holdfast.Locker{
 			holdfast.KindMutex: m.Mutex("mutex", holdfast.WithFencing()), holdfast.KindFair: m.FairMutex("fair"),
@@ -58,8 +57,7 @@ func TestLocks_OfEachKind(t *testing.T) {
 
 // What waits is listed beside what is held, and by itself where another process holds the lock.
 func TestLocks_OfWaiters(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		first := locktest.MustLock(t, m.Mutex("a"))
 		elsewhere := locktest.MustLock(t, other.Mutex("b"))
@@ -141,8 +139,7 @@ func TestLocks_SayWhenTheyWereRenewed(t *testing.T) {
 
 // A release that is not answered is listed.
 func TestLocks_OfAReleaseWithoutAnswer(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t))
 		redistest.Must(t, err)
@@ -231,8 +228,7 @@ func TestLocks_WhileTheyChurn(t *testing.T) {
 }
 
 func TestContended_CountsWhatWaited(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		waits := func(name string, n int, holder *holdfast.Manager, opts ...holdfast.LockOption) {
 			lease := locktest.MustLock(t, holder.Mutex(name, opts...))

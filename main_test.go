@@ -111,28 +111,26 @@ func TestGroup_EndOfAPartIsNotThatOfTheLease(t *testing.T) {
 		},
 	} {
 		for need, ended := range map[int]bool{2: false, 3: true} {
-			t.Run(fmt.Sprint(end, need), func(t *testing.T) {
-				redistest.InWorlds(t, func(t *testing.T) {
-					var servers []*redistest.Server
-					var ms []*holdfast.Manager
-					var parts []*holdfast.Lease
-					for i := range 3 {
-						servers = append(servers, redistest.Start(t))
-						ms = append(ms, locktest.ManagerOn(t, servers[i], holdfast.WithFixedLease(time.Hour)))
-						parts = append(parts, locktest.MustLock(t, ms[i].Mutex("a")))
-					}
-					l := holdfast.LeaseOf(ms[0], need, parts...)
-					by(t, servers[0], ms[0])
-					servers[1].Kill()
-					err := l.Extend(t.Context(), 2*time.Hour)
-					if errors.Is(err, end) != ended || errors.Is(err, holdfast.ErrUnavailable) == ended {
-						t.Errorf("%v of one, %d needed: %v", end, need, err)
-					}
-					if err := l.Err(); errors.Is(err, end) != ended {
-						t.Errorf("%v of one, %d needed: the lease has ended with %v", end, need, err)
-					}
-				})
-			})
+			t.Run(fmt.Sprint(end, need), redistest.Worlds(func(t *testing.T) {
+				var servers []*redistest.Server
+				var ms []*holdfast.Manager
+				var parts []*holdfast.Lease
+				for i := range 3 {
+					servers = append(servers, redistest.Start(t))
+					ms = append(ms, locktest.ManagerOn(t, servers[i], holdfast.WithFixedLease(time.Hour)))
+					parts = append(parts, locktest.MustLock(t, ms[i].Mutex("a")))
+				}
+				l := holdfast.LeaseOf(ms[0], need, parts...)
+				by(t, servers[0], ms[0])
+				servers[1].Kill()
+				err := l.Extend(t.Context(), 2*time.Hour)
+				if errors.Is(err, end) != ended || errors.Is(err, holdfast.ErrUnavailable) == ended {
+					t.Errorf("%v of one, %d needed: %v", end, need, err)
+				}
+				if err := l.Err(); errors.Is(err, end) != ended {
+					t.Errorf("%v of one, %d needed: the lease has ended with %v", end, need, err)
+				}
+			}))
 		}
 	}
 }

@@ -80,8 +80,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 
 // A grant that several holds stood in the way of is the loss of each of them.
 func TestLosses_OfSeveralReaders(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		log, option := locktest.Logged()
 		m := locktest.ManagerOn(t, srv, option)
 		for _, d := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute} { // they share no hold

@@ -61,8 +61,7 @@ func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 // The parts of a lease reach their limits at the same moment, before the lease hears of the
 // first one's. Unlock gives all of them back.
 func TestExpire_OfAllPartsAtOnce(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour), holdfast.WithMaxHold(time.Hour))
 		redistest.Must(t, err)
 		defer m.Close(context.Background())
@@ -146,8 +145,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 // One of several locks ends while the next is waited for, and then the caller's context, before Lock
 // has noticed: its error has the caller's cause.
 func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, err := holdfast.New(srv.Client(t), holdfast.WithMaxHold(time.Hour))
 		redistest.Must(t, err)
 		defer m.Close(context.Background())
@@ -178,8 +176,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 // This process stood still until a lease was over, and its timers have not run yet. A TryLock is not
 // refused because of that lease.
 func TestExpire_IsInNobodysWay(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour))
 		redistest.Must(t, err)
 		defer m.Close(context.Background())

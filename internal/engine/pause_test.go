@@ -52,8 +52,7 @@ func TestFair_FailTogether(t *testing.T) {
 
 // Requests for places fail, and while they pause the first waiter is answered: that puts nothing off.
 func TestFair_AnswerInAPause(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		holder := locktest.ManagerOn(t, srv)
 		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 		l := m.FairMutex("a")

@@ -19,8 +19,7 @@ func (a asked) Unproven() { a.Heard("prove") }
 func TestEcho_NoMessageArrives(t *testing.T) {
 	for name, k := range map[string]channelKind{"plain": {false, 3}, "sharded": {true, 3}} {
 		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				srv := redistest.Start(t)
+			redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 				p := srv.Proxy(t)
 				client := p.Client(t)
 				var unheard atomic.Int32

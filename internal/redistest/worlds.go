@@ -26,6 +26,17 @@ func InWorlds(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
+// OnServer is InWorlds with a server.
+func OnServer(t *testing.T, test func(t *testing.T, srv *Server)) {
+	t.Helper()
+	InWorlds(t, func(t *testing.T) { test(t, Start(t)) })
+}
+
+// Worlds makes a subtest of what InWorlds runs.
+func Worlds(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { InWorlds(t, test) }
+}
+
 // InFakeTime is InWorlds for a test that is about a short time, in which a machine that stands still would be wrong: it runs
 // in fake time each time.
 func InFakeTime(t *testing.T, test func(t *testing.T)) {

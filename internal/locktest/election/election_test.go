@@ -43,8 +43,7 @@ func wantLeader(t *testing.T, e *holdfast.Election, value string) holdfast.Leade
 
 // E1, E2: one leads, and each process can read what it says. The next one has a larger number.
 func TestElection_OneLeads(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b := candidate(t, srv), candidate(t, srv)
 		wantLeader(t, a, "")
 		first := campaign(t, a, "a:80")
@@ -98,8 +97,7 @@ func TestElection_OneLeads(t *testing.T) {
 
 // Processes of one Manager pass the seat on without Redis: the record of the next term replaces that of the one before.
 func TestElection_TermsOfOneProcess(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, other := candidate(t, srv), candidate(t, srv)
 		terms := make(chan *holdfast.Term)
 		for _, value := range []string{"1", "2", "3"} {
@@ -125,8 +123,7 @@ func TestElection_TermsOfOneProcess(t *testing.T) {
 
 // E3: an observer sees each change, and each vacancy.
 func TestObserve_SeesEachChange(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b, o := candidate(t, srv), candidate(t, srv, holdfast.WithLease(time.Second)), candidate(t, srv)
 		states := observe(t, o)
 		expect := func(value string) holdfast.Leader {
@@ -160,8 +157,7 @@ func TestObserve_SeesEachChange(t *testing.T) {
 
 // A lost message costs an observer a poll.
 func TestObserve_WithoutMessages(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
 		states := observe(t, m.Election("seat"))
 		next(t, states)
@@ -179,8 +175,7 @@ func TestObserve_WithoutMessages(t *testing.T) {
 
 // Errors do not end the sequence.
 func TestObserve_GoesOnAfterErrors(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		e := candidate(t, srv)
 		srv.Admin().RPush(t.Context(), "holdfast_leader:{seat}", "x")
 		failed := false
@@ -214,8 +209,7 @@ func TestObserve_EndsWithTheManager(t *testing.T) {
 
 // Options and arguments are checked before anything is sent.
 func TestElection_Refuses(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		e := m.Election("seat")
 		var none context.Context
@@ -255,8 +249,7 @@ func TestElection_Refuses(t *testing.T) {
 
 // A record of another kind is named, and the lock is free again.
 func TestElection_WrongKind(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		e := candidate(t, srv)
 		srv.Admin().RPush(t.Context(), "holdfast_leader:{seat}", "x")
 		_, err := e.Campaign(t.Context(), "a")

@@ -13,8 +13,7 @@ import (
 
 // After a loss Lead cancels fn's context, waits for fn, and campaigns again.
 func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		inside, calls := 0, 0
 		var numbers []uint64
@@ -73,8 +72,7 @@ func TestLead_EndsAheadOfTheDeadline(t *testing.T) {
 
 // What fn returns is what Lead returns, and the seat is free then.
 func TestLead_ReturnsWhatFnDoes(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		e := candidate(t, srv)
 		bad := errors.New("bad")
 		free := func(after string) {

@@ -116,8 +116,7 @@ func answers(raw string) func(*redistest.Proxy, redistest.Match) {
 // What docs/SAFETY.md says of replies that are mixed up: a caller that gets another request's grant for its own has a lease
 // until its next renewal, which finds the lock with its owner. The owner keeps it.
 func TestBadReplies_OneThatFits(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(3*time.Second))
 		p.Answer(locktest.ScriptOn("a", "lock_acquire"), 1, ":0\r\n")

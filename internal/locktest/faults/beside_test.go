@@ -19,8 +19,7 @@ import (
 // A request that puts a waiter into the queue is lost and repeated, with one more waiter:
 // both come behind one of another process, who was there first.
 func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		const queue = "redisson_lock_queue:{a}"
 		holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
 		m, p := locktest.ManagerThatHangs(t, srv, locktest.Unasked...)
@@ -46,8 +45,7 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 // A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
 // no caller to be told.
 func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		held := locktest.MustLock(t, m.RWMutex("a").RLocker())
 		const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
@@ -71,8 +69,7 @@ func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
 // A key that holds a hash of an application's is refused by its size: to read its fields
 // would hold up the server for as long as there are many.
 func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		redistest.Must(t, srv.Admin().HSet(t.Context(), "a", "field", 1, "another", 2).Err())
 		_, err := locktest.ManagerOn(t, srv).Mutex("a").TryLock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrWrongKind, nil)
@@ -85,8 +82,7 @@ func TestMutex_DoesNotReadAStrangersHash(t *testing.T) {
 // A caller does not wait for an application's hash, because no release of it will come. That holds for a hash that was there before the
 // caller, and for one that comes while it waits.
 func TestMutex_DoesNotWaitForAStrangersHash(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		for name, l := range map[string]holdfast.Locker{"mutex": m.Mutex("mutex"), "fair": m.FairMutex("fair")} {
 			srv.Admin().HSet(t.Context(), name, "candidate:7", 12)
@@ -141,8 +137,7 @@ var ownerID = regexp.MustCompile(`hf-[0-9a-f-]+:[0-9]+`)
 // A lock of a Multi is just being given back by another caller: that is waited for, as by a mutex's TryLock,
 // and not taken for another owner.
 func TestMulti_TryLockBesideARelease(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(time.Hour))
 		held := locktest.MustLock(t, m.Mutex("a"))
 		gate := p.HoldRequest(locktest.ReleaseOn("a"))
@@ -169,8 +164,7 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 // An entry stands in the queue without a time, which no other has either. The key that has one then is not
 // there forever.
 func TestLock_RepairedQueueHasATTL(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
 		_, err := locktest.ManagerOn(t, srv).Mutex("a").TryLock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)

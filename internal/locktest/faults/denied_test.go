@@ -16,8 +16,7 @@ import (
 
 // A right that is missing for long is final, for a waiter and for a release, which an Unlock asks for again.
 func TestDenied_ForLongIsFinal(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		client, allow := locktest.LimitedOn(t, srv)
 		m, err := holdfast.New(client, holdfast.WithLease(time.Hour), locktest.Readmission(300*time.Millisecond))
 		redistest.Must(t, err)
@@ -167,8 +166,7 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 
 // A new connection that Redis denies is as a denied subscription: requests go on over the connections that there are.
 func TestDenial_OfTheConnection(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		log, option := locktest.Logged()
 		m := limited(t, srv, []any{"&*"}, option)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))

@@ -40,8 +40,7 @@ func TestSlowDial(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprintf("%s/%v", what, takes), func(t *testing.T) {
-				redistest.InWorlds(t, func(t *testing.T) {
-					srv := redistest.Start(t)
+				redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 					var slowly atomic.Bool
 					var waits atomic.Int64
 					client := srv.ClientWith(t, func(o *redis.Options) {

@@ -49,8 +49,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 // While a downgrade is unanswered Redis may still have the write side. Extend must not take
 // that for the loss of the read side.
 func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		l := m.RWMutex("a")
 		write := locktest.MustLock(t, l)
@@ -71,8 +70,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 // The reply to the first copy is lost. The read side ends a TTL after that was executed, and
 // claims no more than that, or a TTL after a later copy.
 func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		p.SwallowReply(conversion, 1)
@@ -153,8 +151,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 // A copy of the downgrade arrives when the right has ended, which another reader outlives: it
 // is not made again.
 func TestDowngrade_CopyMakesNoRight(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		first, second := p.HoldFirstReply(conversion), p.HoldRequest(conversion) // whatever comes behind the first
@@ -212,8 +209,7 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 // A copy of the request for the write side ended without telling whether it ran, and arrives
 // when the lock has been downgraded and given back.
 func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * time.Second })
 		m, err := holdfast.New(client)
@@ -245,8 +241,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 // Every copy of the downgrade hangs when the read side is unlocked, and the first request to
 // release the write side instead is lost: it is repeated.
 func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * locktest.Patience }))
 		redistest.Must(t, err)
@@ -274,8 +269,7 @@ func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 
 // Redis is cut off after that: who asks once is told so.
 func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		p.LoseRequest(conversion, 1000)

@@ -27,8 +27,7 @@ func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
 
 // What Extend has added is there after a downgrade.
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		const first = 2 * time.Second
 		l := m.RWMutex("a", holdfast.WithFixedLease(first))
@@ -107,8 +106,7 @@ func bothSides(t *testing.T, l *holdfast.RWMutex) (write, read *holdfast.Lease) 
 
 // What is left of a fixed lease is what the read side gets.
 func TestDowngrade_OfAFixedLease(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(time.Minute)))
 		redistest.Must(t, srv.Admin().PExpire(t.Context(), "a", 30*time.Second).Err())
@@ -125,8 +123,7 @@ func TestDowngrade_OfAFixedLease(t *testing.T) {
 
 // It is not renewed as a reader either.
 func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithFixedLease(2*time.Second)))
 		end := read.Deadline()
@@ -145,8 +142,7 @@ func TestDowngrade_OfAFixedLeaseThatEnds(t *testing.T) {
 
 // The owner that has the lock when the downgrade comes is the reason why it is lost.
 func TestDowngrade_OfALockThatIsGone(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for name, want := range map[string]holdfast.LostReason{"deleted": holdfast.LostDeleted, "stolen": holdfast.LostStolen} {
 			write, read := bothSides(t, m.RWMutex(name))
@@ -166,8 +162,7 @@ func TestDowngrade_OfALockThatIsGone(t *testing.T) {
 
 // A reader of another process comes in with the downgrade, even if no other caller waits.
 func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		write, read := bothSides(t, m.RWMutex("a", holdfast.WithLease(time.Hour)))
 		got := locktest.Waits(t, other.RWMutex("a").RLocker())
@@ -196,8 +191,7 @@ func TestRLock_RenewalShortensNothing(t *testing.T) {
 
 // Renewals of a reader that Redis denies are none: it ends with its right.
 func TestRLock_DeniedRenewalIsNone(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		allow := func(rules ...any) {
 			redistest.Must(t, srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err())
 		}

@@ -51,8 +51,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 // A caller that waits for one of a Multi's locks does not get the error of another of
 // them.
 func TestMulti_FailsNobodyElse(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		srv.Admin().Set(t.Context(), "b", "no lock", 0)
 		gate := p.HoldReply(locktest.ScriptOn("a", "multi_acquire"))
@@ -135,8 +134,7 @@ func TestLock_ReleaseOfAnExtendedLeaseGoesOn(t *testing.T) {
 // A grant by a process with short leases is a short one. It is asked about, or it would be
 // over before its first renewal.
 func TestLock_GrantedByAShorterLease(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
 		held := locktest.MustLock(t, a.Mutex("a"))
 		got := locktest.Waits(t, b.Mutex("a"))
@@ -163,8 +161,7 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 // The counter is lost while the lock is held: the process that is granted it next and has seen its
 // tokens goes on above them.
 func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b := locktest.ManagerOn(t, srv, holdfast.WithFencing()), locktest.ManagerOn(t, srv, holdfast.WithFencing())
 		redistest.Must(t, srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", 5000, 0).Err())
 		first := locktest.MustLock(t, b.Mutex("a"))
@@ -184,8 +181,7 @@ func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 
 // Tokens that began with a time in microseconds have sixteen digits, in messages as well.
 func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		opts := append(locktest.Unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
 		a, b := locktest.ManagerOn(t, srv, opts...), locktest.ManagerOn(t, srv, opts...)
 		redistest.Must(t, srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err())
@@ -207,8 +203,7 @@ func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
 // A mutex and a fair lock of one name stand in one queue. A release of the one that grants
 // the other, in the same process, says so in its reply.
 func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
 			held := locktest.MustLock(t, locks[0])
@@ -222,8 +217,7 @@ func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
 
 // A reader that needs a hold of its own is not refused because another reader came in.
 func TestTryRLock_BesideAnotherReader(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		l := m.RWMutex("a", holdfast.WithFixedLease(time.Minute))
 		gate := p.HoldReply(locktest.ScriptOn("a"))

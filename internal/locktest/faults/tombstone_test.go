@@ -63,8 +63,7 @@ func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 
 // Who may not read what is there is not told that it is something else.
 func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		admin := srv.Admin()
 		holder := locktest.ManagerOn(t, srv)
 		for _, denied := range []string{"-hlen", "-zscore", "-hget"} {
@@ -94,8 +93,7 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 
 // A lock may need tombstones again and again. They are kept for as long as each is good for.
 func TestTombstones_AreNotKept(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		const key = "holdfast_tombstones:{a}"
 		srv.Admin().ZAdd(t.Context(), key, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: "hf-old:1"})
@@ -110,8 +108,7 @@ func TestTombstones_AreNotKept(t *testing.T) {
 
 // Where an ACL forbids to say for how long, there are none.
 func TestTombstones_AreNotKeptForEver(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		allow := func(rules ...any) {
 			srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...)
@@ -131,8 +128,7 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 
 // What is wrong with the counter of tokens is the trouble of those who want tokens.
 func TestLock_BrokenCounterBesideOneThatWantsNoToken(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		holder, m := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		held := locktest.MustLock(t, holder.Mutex("a"))
 		fenced := m.Mutex("a", holdfast.WithFencing()).LockAsync(t.Context())

@@ -41,8 +41,7 @@ func TestFair_LateRequestForAPlace(t *testing.T) {
 
 // A write grant shows that the read holds of the process were lost: their leases end with it.
 func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour))
 		reads := []*holdfast.Lease{locktest.MustLock(t, m.RWMutex("a").RLocker()), locktest.MustLock(t, m.RWMutex("a", holdfast.WithFixedLease(time.Hour)).RLocker())}
 		srv.Admin().FlushAll(t.Context())
@@ -60,8 +59,7 @@ func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
 // A release is answered by a copy that finds nothing left to do, while the first request, which has run, is not
 // answered: that is a success. The next caller of the process has been granted the lock by it, and asks.
 func TestUnlock_GrantInALateAnswer(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		held := locktest.MustLock(t, m.FairMutex("a"))
 		got := locktest.Waits(t, m.FairMutex("a"))
@@ -77,8 +75,7 @@ func TestUnlock_GrantInALateAnswer(t *testing.T) {
 
 // The reply of a release, which alone tells the next caller of the process of its grant, is lost.
 func TestUnlock_GrantInALostAnswer(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		held := locktest.MustLock(t, m.FairMutex("a"))
 		got := locktest.Waits(t, m.FairMutex("a"))
@@ -129,8 +126,7 @@ func TestFair_TryLockBesideThoseWhoGiveUp(t *testing.T) {
 
 // What was said to an earlier caller does not say why the next one got nothing.
 func TestLock_OldRefusalExplainsNoSilence(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		ctx, leave := context.WithCancel(t.Context())
@@ -175,8 +171,7 @@ func TestLock_ShortWaitBesideAReaderIsNoSilence(t *testing.T) {
 
 // What one caller was told of a silence is not what the next one is told, when it is over.
 func TestLock_OldTroubleExplainsNothing(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		inside := locktest.MustLock(t, m.RWMutex("a", holdfast.WithLease(time.Hour)).RLocker()) // so that the lock stays known
 		other := m.RWMutex("a", holdfast.WithMaxHold(time.Hour))

@@ -122,8 +122,7 @@ func TestAside_Close(t *testing.T) {
 // Processes that want the lock all the time, and step aside for each other, meet no other
 // inside and all get on.
 func TestAside_Alone(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		var locks []holdfast.Locker
 		for range 12 { // a round of all takes longer than AwayFor
 			locks = append(locks, locktest.ManagerOn(t, srv).Mutex("a"))

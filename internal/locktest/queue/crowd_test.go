@@ -203,8 +203,7 @@ func TestFair_PlaceWithoutAName(t *testing.T) {
 
 // An ACL of a version that did not need LSET makes leaving together slower, not wrong.
 func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 		stays := locktest.Waits(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 		locktest.Queued(t, srv, queueOfA, 1)

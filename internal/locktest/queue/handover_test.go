@@ -95,8 +95,7 @@ func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
 
 // Who waits in the process that releases is told by the reply, without a message.
 func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		lock := m.FairMutex("a")
 		lease := locktest.MustLock(t, lock)
@@ -152,8 +151,7 @@ func toAndFro(t *testing.T, srv *redistest.Server, of func(*holdfast.Manager) ho
 // When it is the turn of Redisson's, those who wait for a read-write lock are told, of either
 // side: 1 wakes all, and 0 is not lost on one who does not sleep yet.
 func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		sub := srv.Client(t).Subscribe(t.Context(), "redisson_rwlock:{a}")
 		defer sub.Close()
 		if _, err := sub.Receive(t.Context()); err != nil {
@@ -209,8 +207,7 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 // counts for the next caller, who takes that request over, although the answer, which is
 // older, says that the lock is taken: nothing more is asked.
 func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(500*time.Millisecond))
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		ctx, leave := context.WithCancel(t.Context())
@@ -242,8 +239,7 @@ func TestHandover_GrantToWhoTakesTheRequestOver(t *testing.T) {
 // With many locks hundreds of grants overtake the replies of a pipeline that tell of the places in
 // the queues. None is forgotten: no waiter here finds a grant by asking.
 func TestHandover_ManyNames(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		const names, rounds = 1000, 20
 		group, ctx := errgroup.WithContext(t.Context())
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -123,8 +123,7 @@ func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
 
 // A batch that holds the lock hands it on.
 func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 		held := locktest.MustLock(t, holder.FairMutex("a"))
@@ -158,8 +157,7 @@ func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 
 // A request whose reply is lost is sent again, for all of its claims.
 func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -38,8 +38,7 @@ func TestHoldAtLeast_Invalid(t *testing.T) {
 
 // Each lock of a Multi stays taken after its Unlock, and none if it could not be taken altogether.
 func TestHoldAtLeast_Multi(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)), locktest.ManagerOn(t, srv)
 		whole := several.Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c"))
 		held := locktest.MustLock(t, other.RWMutex("c"))
@@ -99,8 +98,7 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 
 // The end by WithMaxHold is no Unlock: that comes later, and leaves the lock taken for the rest.
 func TestHoldAtLeast_MaxHold(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		held := locktest.MustLock(t, m.Mutex("a", holdfast.WithLease(time.Second), holdfast.WithMaxHold(time.Second), holdfast.WithHoldAtLeast(time.Second)))
 		<-held.Done()

@@ -112,34 +112,32 @@ func everyone(int) bool { return true }
 func TestRedlock_AllGetOnWithoutAMinority(t *testing.T) {
 	for name, o := range outages {
 		for of, members := range map[string][]int{"first of three": {0, 3}, "second of three": {1, 3}, "last of three": {2, 3}} {
-			t.Run(name+", "+of, func(t *testing.T) {
-				redistest.InWorlds(t, func(t *testing.T) {
-					all := Servers(t, members[1], redistest.WithAOF())
-					p := all[members[0]].Proxy(t)
-					newCandidate := func() holdfast.Locker {
-						var clients []*redis.Client
-						for i, srv := range all {
-							if i == members[0] {
-								clients = append(clients, p.Client(t))
-							} else {
-								clients = append(clients, srv.Client(t))
-							}
+			t.Run(name+", "+of, redistest.Worlds(func(t *testing.T) {
+				all := Servers(t, members[1], redistest.WithAOF())
+				p := all[members[0]].Proxy(t)
+				newCandidate := func() holdfast.Locker {
+					var clients []*redis.Client
+					for i, srv := range all {
+						if i == members[0] {
+							clients = append(clients, p.Client(t))
+						} else {
+							clients = append(clients, srv.Client(t))
 						}
-						return CandidateOn(t, clients, Mutexes)
 					}
-					var locks []holdfast.Locker
-					for range 4 {
-						locks = append(locks, newCandidate())
-					}
-					locks = append(locks, locks[0]) // two in one process
-					c := gather(t, locks, everyone)
-					c.getOn(t, "at first")
-					o.down(all[members[0]], p)
-					c.getOn(t, "without it")
-					o.up(all[members[0]], p)
-					c.getOn(t, "when it is back")
-				})
-			})
+					return CandidateOn(t, clients, Mutexes)
+				}
+				var locks []holdfast.Locker
+				for range 4 {
+					locks = append(locks, newCandidate())
+				}
+				locks = append(locks, locks[0]) // two in one process
+				c := gather(t, locks, everyone)
+				c.getOn(t, "at first")
+				o.down(all[members[0]], p)
+				c.getOn(t, "without it")
+				o.up(all[members[0]], p)
+				c.getOn(t, "when it is back")
+			}))
 		}
 	}
 }

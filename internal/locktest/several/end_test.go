@@ -16,8 +16,7 @@ import (
 
 // AC-83: one member is lost, the lease ends, the others are released.
 func TestMulti_EndsWithTheFirstLost(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(4*time.Second))
 		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c")))
 		ctx := lease.Context(t.Context())
@@ -58,8 +57,7 @@ func TestMulti_ExtendAndClose(t *testing.T) {
 // A part is given back because another was lost, and its owner reads beside it: other readers
 // may come in.
 func TestMulti_EndLeavesTheReadSide(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		rw := m.RWMutex("a")
 		lease := locktest.MustLock(t, Multi(t, rw, m.Mutex("b")))
@@ -78,8 +76,7 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 // A lease of several locks ends no later than one of them is free for others, also if it takes time to
 // tell everybody.
 func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, m2 := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m2.Mutex("b")))
 		inner, err := m.Mutex("a").Lock(lease.Context(t.Context())) // is told first
@@ -129,26 +126,24 @@ func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
 	for name, end := range map[string]holdfast.Option{
 		"WithMaxHold": holdfast.WithMaxHold(3 * time.Second), "WithFixedLease": holdfast.WithFixedLease(3 * time.Second),
 	} {
-		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				all := Servers(t, 3)
-				c := all.Candidate(t, holdfast.WithLease(3*time.Second), end)
-				lease := locktest.MustLock(t, c)
-				all.heldBy(t, 3)
-				for _, m := range c.Managers[:2] {
-					time.Sleep(time.Second) // of the lease
-					if _, err := m.ForceUnlock(t.Context(), Vote); err != nil {
-						t.Fatal(err)
-					}
+		t.Run(name, redistest.Worlds(func(t *testing.T) {
+			all := Servers(t, 3)
+			c := all.Candidate(t, holdfast.WithLease(3*time.Second), end)
+			lease := locktest.MustLock(t, c)
+			all.heldBy(t, 3)
+			for _, m := range c.Managers[:2] {
+				time.Sleep(time.Second) // of the lease
+				if _, err := m.ForceUnlock(t.Context(), Vote); err != nil {
+					t.Fatal(err)
 				}
-				select {
-				case <-lease.Done():
-				case <-time.After(locktest.Patience):
-					t.Errorf("valid until %v from now", time.Until(lease.Deadline()))
-				}
-				_ = lease.Unlock(t.Context())
-			})
-		})
+			}
+			select {
+			case <-lease.Done():
+			case <-time.After(locktest.Patience):
+				t.Errorf("valid until %v from now", time.Until(lease.Deadline()))
+			}
+			_ = lease.Unlock(t.Context())
+		}))
 	}
 }
 
@@ -261,41 +256,39 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 	for name, end := range map[string]holdfast.Option{"WithMaxHold": holdfast.WithMaxHold(ttl), "WithFixedLease": holdfast.WithFixedLease(ttl)} {
 		for _, kind := range []string{"multi", "redlock"} {
 			for _, unlocked := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%s/unlocked=%v", name, kind, unlocked), func(t *testing.T) {
-					redistest.InWorlds(t, func(t *testing.T) {
-						begun := time.Now()
-						lease, all := severalOf(t, kind, holdfast.WithLease(ttl), end)
-						var monitors []*redistest.Monitor
-						for _, srv := range all {
-							monitors = append(monitors, srv.Monitor(t))
-							for _, key := range srv.Keys() {
-								if unlocked { // it is not their TTL that ends them
-									srv.Admin().PExpire(t.Context(), key, time.Minute)
-								}
+				t.Run(fmt.Sprintf("%s/%s/unlocked=%v", name, kind, unlocked), redistest.Worlds(func(t *testing.T) {
+					begun := time.Now()
+					lease, all := severalOf(t, kind, holdfast.WithLease(ttl), end)
+					var monitors []*redistest.Monitor
+					for _, srv := range all {
+						monitors = append(monitors, srv.Monitor(t))
+						for _, key := range srv.Keys() {
+							if unlocked { // it is not their TTL that ends them
+								srv.Admin().PExpire(t.Context(), key, time.Minute)
 							}
 						}
-						left := func(srv *redistest.Server) int64 { return srv.Admin().Exists(t.Context(), "a", "b", Vote).Val() }
-						<-lease.Done()
-						for _, srv := range all {
-							if n := left(srv); n < int64(max(1, 2/len(all))) && time.Since(begun) < ttl {
-								t.Errorf("%d locks are left %v after the first was taken", n, time.Since(begun))
-							}
+					}
+					left := func(srv *redistest.Server) int64 { return srv.Admin().Exists(t.Context(), "a", "b", Vote).Val() }
+					<-lease.Done()
+					for _, srv := range all {
+						if n := left(srv); n < int64(max(1, 2/len(all))) && time.Since(begun) < ttl {
+							t.Errorf("%d locks are left %v after the first was taken", n, time.Since(begun))
 						}
-						if unlocked {
-							if err := lease.Unlock(t.Context()); err == nil {
-								t.Error("Unlock knows of no end")
-							}
+					}
+					if unlocked {
+						if err := lease.Unlock(t.Context()); err == nil {
+							t.Error("Unlock knows of no end")
 						}
-						for i, srv := range all {
-							redistest.Eventually(t, locktest.Patience, "nothing is left", func() bool { return left(srv) == 0 })
-							srv.Admin().Echo(t.Context(), "looked")
-							monitors[i].Wait(t, `"echo" "looked"`, locktest.Patience)
-							if unlocked && !givenBack.MatchString(strings.Join(monitors[i].Lines(), "\n")) {
-								t.Error("no lock was given back")
-							}
+					}
+					for i, srv := range all {
+						redistest.Eventually(t, locktest.Patience, "nothing is left", func() bool { return left(srv) == 0 })
+						srv.Admin().Echo(t.Context(), "looked")
+						monitors[i].Wait(t, `"echo" "looked"`, locktest.Patience)
+						if unlocked && !givenBack.MatchString(strings.Join(monitors[i].Lines(), "\n")) {
+							t.Error("no lock was given back")
 						}
-					})
-				})
+					}
+				}))
 			}
 		}
 	}

@@ -16,8 +16,7 @@ import (
 
 // AC-74: opposite orders, no deadlock, and exclusion over all of them.
 func TestMulti_OppositeOrders(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		locktest.Alone(t, 300,
 			Multi(t, a.Mutex("x"), a.Mutex("y")), Multi(t, b.Mutex("y"), b.Mutex("x")),
@@ -28,8 +27,7 @@ func TestMulti_OppositeOrders(t *testing.T) {
 
 // AC-74: Multis that share names, in tight loops, all get on.
 func TestMulti_NoLivelock(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		var all []holdfast.Locker
 		for range 4 {
 			m := locktest.ManagerOn(t, srv)
@@ -43,17 +41,15 @@ func TestMulti_NoLivelock(t *testing.T) {
 // Clients in tight loops exclude each other, and all get on.
 func TestRedlock_OfEveryKindExcludes(t *testing.T) {
 	for _, name := range []string{"mutex", "fair", "write"} {
-		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				all := Servers(t, 3)
-				var clients []holdfast.Locker
-				for range 8 {
-					clients = append(clients, all.CandidateFor(t, sides[name]))
-				}
-				locktest.Alone(t, 15, clients...)
-				all.clean(t)
-			})
-		})
+		t.Run(name, redistest.Worlds(func(t *testing.T) {
+			all := Servers(t, 3)
+			var clients []holdfast.Locker
+			for range 8 {
+				clients = append(clients, all.CandidateFor(t, sides[name]))
+			}
+			locktest.Alone(t, 15, clients...)
+			all.clean(t)
+		}))
 	}
 }
 

@@ -196,21 +196,19 @@ func TestRedlock_ContextEndsInEachPhase(t *testing.T) {
 				if !stopped && kind != "mutex" {
 					continue // what a kind does differently, it does with one stopped as well
 				}
-				t.Run(kind+", "+name+map[bool]string{false: "", true: ", one is stopped"}[stopped], func(t *testing.T) {
-					redistest.InWorlds(t, func(t *testing.T) {
-						l := newLeaver(t, phase.members, of, rivalOf(kind))
-						took := time.Duration(1<<63 - 1)
-						for range 3 { // a busy machine may be slow once
-							took = min(took, l.comesAndLeaves(t, phase.until, phase.silent, stopped))
-							if t.Failed() || took < leavesWithin {
-								break
-							}
+				t.Run(kind+", "+name+map[bool]string{false: "", true: ", one is stopped"}[stopped], redistest.Worlds(func(t *testing.T) {
+					l := newLeaver(t, phase.members, of, rivalOf(kind))
+					took := time.Duration(1<<63 - 1)
+					for range 3 { // a busy machine may be slow once
+						took = min(took, l.comesAndLeaves(t, phase.until, phase.silent, stopped))
+						if t.Failed() || took < leavesWithin {
+							break
 						}
-						if took >= leavesWithin {
-							t.Errorf("Lock returned %v after its context had ended", took)
-						}
-					})
-				})
+					}
+					if took >= leavesWithin {
+						t.Errorf("Lock returned %v after its context had ended", took)
+					}
+				}))
 			}
 		}
 	}

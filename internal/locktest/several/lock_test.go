@@ -14,8 +14,7 @@ import (
 // Locks of one manager that are free cost one command, and releasing them one each, in
 // flight together.
 func TestMulti_IsOneCommand(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c", holdfast.WithLease(time.Minute)))
 		before := m.Stats().Commands
@@ -67,8 +66,7 @@ func TestMulti_IsOneCommand(t *testing.T) {
 // Locks of all kinds, a Multi within a Multi, and both sides of a read-write lock by
 // different owners.
 func TestMulti_OfEveryKind(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		l := Multi(t, Multi(t, m.FairMutex("fair"), m.RWMutex("shared").RLocker()), m.Mutex("plain", holdfast.WithFencing()))
 		reader := Multi(t, other.RWMutex("shared").RLocker(), other.Mutex("own"))
@@ -103,8 +101,7 @@ func TestMulti_OfEveryKind(t *testing.T) {
 
 // The lease of several locks has no token, but each of them that is fenced has taken one.
 func TestMulti_OfFencedLocks(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		a := m.Mutex("a", holdfast.WithFencing())
 		lease := locktest.MustLock(t, Multi(t, a, m.Mutex("b", holdfast.WithFencing())))
@@ -125,8 +122,7 @@ func TestMulti_OfFencedLocks(t *testing.T) {
 
 // The order is that of the names in Redis: processes may have mappers of their own.
 func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		names := map[string]string{"a": "y", "b": "x"}
 		m, other := locktest.ManagerOn(t, srv, holdfast.WithNameMapper(func(name string) string { return names[name] })), locktest.ManagerOn(t, srv)
 		held := locktest.MustLock(t, other.Mutex("x"))

@@ -181,25 +181,23 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 		"two of five stopped":  {5, func(all Electorate) { all[0].Pause(); all[3].Pause() }, func(all Electorate) { all[0].Resume(); all[3].Resume() }},
 		"one of three stopped": {3, func(all Electorate) { all[1].Pause() }, func(all Electorate) { all[1].Resume() }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				all := Servers(t, tc.of)
-				c := all.Candidate(t)
-				all.greet(t, c)
-				tc.down(all)
-				// Waiting for one would take a second each time, and Lock's context ends first.
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				for range 20 {
-					lease, err := c.Lock(ctx)
-					redistest.Must(t, err)
-					redistest.Must(t, lease.Extend(ctx, time.Minute))
-					locktest.MustUnlock(t, lease)
-				}
-				tc.up(all)
-				redistest.Eventually(t, locktest.Patience, "no vote is left", func() bool { return all.held(t) == 0 })
-			})
-		})
+		t.Run(name, redistest.Worlds(func(t *testing.T) {
+			all := Servers(t, tc.of)
+			c := all.Candidate(t)
+			all.greet(t, c)
+			tc.down(all)
+			// Waiting for one would take a second each time, and Lock's context ends first.
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			for range 20 {
+				lease, err := c.Lock(ctx)
+				redistest.Must(t, err)
+				redistest.Must(t, lease.Extend(ctx, time.Minute))
+				locktest.MustUnlock(t, lease)
+			}
+			tc.up(all)
+			redistest.Eventually(t, locktest.Patience, "no vote is left", func() bool { return all.held(t) == 0 })
+		}))
 	}
 }
 

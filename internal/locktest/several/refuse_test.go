@@ -16,8 +16,7 @@ import (
 
 // AC-77 and others: what cannot be one lock is refused before anything is sent.
 func TestMulti_RefusesBadLocks(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		a, b := m.Mutex("a"), m.Mutex("b")
 		for name, locks := range map[string][]holdfast.Locker{
@@ -104,8 +103,7 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 
 // The error is that of the lock that could not be taken, wherever it stands among the others.
 func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		names := []string{"a", "b", "c"}
 		l := Multi(t, m.Mutex("a"), m.FairMutex("b"), m.Mutex("c"))
@@ -163,8 +161,7 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 // What cannot succeed ends Lock, also if some of the locks have been taken by then.
 func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 	t.Run("wrong kind", func(t *testing.T) {
-		redistest.InWorlds(t, func(t *testing.T) {
-			srv := redistest.Start(t)
+		redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 			m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 			srv.Admin().Set(t.Context(), "b", "no lock", 0)
 			held := locktest.MustLock(t, other.Mutex("a"))
@@ -179,8 +176,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 		})
 	})
 	t.Run("closed", func(t *testing.T) {
-		redistest.InWorlds(t, func(t *testing.T) {
-			srv := redistest.Start(t)
+		redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 			m, closing, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 			locktest.MustLock(t, other.Mutex("d"))
 			failed := make(chan error, 1)
@@ -197,8 +193,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 
 // What its owner would wait for itself is said before it waits for others.
 func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		busy := locktest.MustLock(t, other.Mutex("a", holdfast.WithFencing()))
 		for name, c := range map[string]struct{ has, wants holdfast.Locker }{

@@ -17,8 +17,7 @@ import (
 // The one command for all, when its reply or the command itself is lost, comes late, or
 // Redis has forgotten the script: in the end all are held, or none.
 func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
 		redistest.Must(t, err)
@@ -74,8 +73,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 
 // The one command for all arrives when it has been given up: it takes nothing.
 func TestMulti_LateCopyIsRefused(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "multi_acquire"))
@@ -98,8 +96,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 // It arrives when those who waited behind it have taken its claims over and made them longer:
 // it shortens nothing.
 func TestMulti_LateCopyShortensNothing(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "multi_acquire"))

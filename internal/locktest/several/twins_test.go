@@ -21,39 +21,37 @@ func TestTwins(t *testing.T) {
 		"members 2 and 3 are the same server":            {0, 1, 1},
 		"members 2 and 5 are the same server: give each": {0, 1, 2, 3, 1},
 	} {
-		t.Run(says, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				var all []*redistest.Server
-				for range 4 {
-					all = append(all, redistest.Start(t))
+		t.Run(says, redistest.Worlds(func(t *testing.T) {
+			var all []*redistest.Server
+			for range 4 {
+				all = append(all, redistest.Start(t))
+			}
+			var locks []holdfast.Locker
+			for _, s := range servers {
+				locks = append(locks, locktest.ManagerOn(t, all[s]).Mutex("a"))
+			}
+			l, err := holdfast.NewRedlock(locks...)
+			redistest.Must(t, err)
+			for call, lock := range map[string]func(context.Context) (*holdfast.Lease, error){"Lock": l.Lock, "TryLock": l.TryLock} {
+				ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
+				defer cancel()
+				lease, err := lock(ctx)
+				if err == nil { // a majority has answered before the twin; the lock is held while that is found out
+					redistest.Eventually(t, locktest.Patience, call+" is refused", func() bool {
+						_, err = l.TryLock(ctx)
+						return errors.Is(err, holdfast.ErrInvalidOption)
+					})
+					locktest.MustUnlock(t, lease)
 				}
-				var locks []holdfast.Locker
-				for _, s := range servers {
-					locks = append(locks, locktest.ManagerOn(t, all[s]).Mutex("a"))
+				want := "the same server"
+				if len(servers) > 3 || servers[1] == 1 {
+					want = says
 				}
-				l, err := holdfast.NewRedlock(locks...)
-				redistest.Must(t, err)
-				for call, lock := range map[string]func(context.Context) (*holdfast.Lease, error){"Lock": l.Lock, "TryLock": l.TryLock} {
-					ctx, cancel := context.WithTimeout(t.Context(), locktest.Patience)
-					defer cancel()
-					lease, err := lock(ctx)
-					if err == nil { // a majority has answered before the twin; the lock is held while that is found out
-						redistest.Eventually(t, locktest.Patience, call+" is refused", func() bool {
-							_, err = l.TryLock(ctx)
-							return errors.Is(err, holdfast.ErrInvalidOption)
-						})
-						locktest.MustUnlock(t, lease)
-					}
-					want := "the same server"
-					if len(servers) > 3 || servers[1] == 1 {
-						want = says
-					}
-					if !strings.Contains(err.Error(), want) {
-						t.Errorf("%s: %v", call, err)
-					}
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v", call, err)
 				}
-			})
-		})
+			}
+		}))
 	}
 }
 

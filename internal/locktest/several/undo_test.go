@@ -90,8 +90,7 @@ func TestRedlock_RollsBack(t *testing.T) {
 
 // TryLock asks one question and waits for no other owner.
 func TestMulti_TryLockNeverWaits(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for name, l := range map[string]holdfast.Locker{"mutex": other.Mutex("b"), "fair": other.FairMutex("b"), "read": other.RWMutex("b").RLocker()} {
 			held := locktest.MustLock(t, l)
@@ -125,8 +124,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 		"of Redisson, without a time": {redissons, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				srv := redistest.Start(t)
+			redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 				m, admin := locktest.ManagerOn(t, srv), srv.Admin()
 				admin.RPush(t.Context(), "redisson_lock_queue:{b}", c.id)
 				stays := "nobody" // in no queue
@@ -154,8 +152,7 @@ func TestMulti_TryLockBehindTheDead(t *testing.T) {
 
 // A lock that does not wait is granted when the one before it has ended: that is no lease.
 func TestMulti_TryLockOutlastsAPart(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		l := Multi(t, m.RWMutex("a"), m.RWMutex("b"))
 		gate := p.HoldReply(locktest.ScriptOn("b"))
@@ -182,8 +179,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 
 // With a context that has ended nothing is sent.
 func TestMulti_EndedContextSendsNothing(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -201,8 +197,7 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 }
 
 func TestMulti_CancelLeavesNothing(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		managers := []*holdfast.Manager{locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)}
 		var wg sync.WaitGroup
 		for _, m := range managers {

@@ -180,20 +180,18 @@ func TestRedlock_LossBesideSilence(t *testing.T) {
 			return nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				all := Servers(t, 3)
-				err := section(t.Context(), all.Candidate(t), func() {
-					all.heldBy(t, 3)
-					for _, srv := range all[:2] {
-						srv.Admin().Del(t.Context(), Vote)
-					}
-					all[2].Pause()
-					t.Cleanup(all[2].Resume)
-				})
-				locktest.WantErr(t, err, holdfast.ErrLeaseLost, nil)
+		t.Run(name, redistest.Worlds(func(t *testing.T) {
+			all := Servers(t, 3)
+			err := section(t.Context(), all.Candidate(t), func() {
+				all.heldBy(t, 3)
+				for _, srv := range all[:2] {
+					srv.Admin().Del(t.Context(), Vote)
+				}
+				all[2].Pause()
+				t.Cleanup(all[2].Resume)
 			})
-		})
+			locktest.WantErr(t, err, holdfast.ErrLeaseLost, nil)
+		}))
 	}
 }
 

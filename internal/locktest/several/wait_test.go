@@ -19,8 +19,7 @@ import (
 // A lock whose time is over while the next is waited for is taken again: the lease that
 // Lock returns is of locks that are all held.
 func TestMulti_BeginsAgain(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		for name, end := range map[string]struct {
 			opts []holdfast.LockOption
@@ -53,8 +52,7 @@ func TestMulti_BeginsAgain(t *testing.T) {
 
 // AC-78: however often it has to begin again, each lock has its own lease.
 func TestMulti_RetriesKeepTheLease(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		leases := map[string]time.Duration{"a": 20 * time.Second, "b": 40 * time.Second}
 		held := locktest.MustLock(t, other.Mutex("b"))
@@ -121,20 +119,18 @@ func TestRedlock_LeavesTheWrongPlace(t *testing.T) {
 		"silent":             {after: (*redistest.Server).Pause},
 		"held by a stranger": {stranger: true, after: func(*redistest.Server) {}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				all := Servers(t, 3)
-				c, waiter, stranger := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour)), all.Candidate(t)
-				if tc.stranger {
-					locktest.MustLock(t, stranger.Managers[0].Mutex(Vote))
-				}
-				lease := locktest.MustLock(t, c)
-				got := locktest.Waits(t, waiter)
-				tc.after(all[waiter.waitsAt(t)])
-				_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
-				locktest.MustUnlock(t, got())
-			})
-		})
+		t.Run(name, redistest.Worlds(func(t *testing.T) {
+			all := Servers(t, 3)
+			c, waiter, stranger := all.Candidate(t), all.Candidate(t, holdfast.WithPollInterval(time.Hour)), all.Candidate(t)
+			if tc.stranger {
+				locktest.MustLock(t, stranger.Managers[0].Mutex(Vote))
+			}
+			lease := locktest.MustLock(t, c)
+			got := locktest.Waits(t, waiter)
+			tc.after(all[waiter.waitsAt(t)])
+			_ = lease.Unlock(t.Context()) // unconfirmed if the third member had not joined
+			locktest.MustUnlock(t, got())
+		}))
 	}
 }
 

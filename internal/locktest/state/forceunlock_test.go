@@ -46,8 +46,7 @@ func TestForceUnlock_Denied(t *testing.T) {
 
 // A replica may not have what is locked: it is asked for nothing, and says nothing of a free lock either.
 func TestForceUnlock_OnAReplica(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		m := locktest.ManagerOn(t, srv)
 		redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
@@ -62,8 +61,7 @@ func TestForceUnlock_OnAReplica(t *testing.T) {
 }
 
 func TestForceUnlock_Closed(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		client := srv.Client(t)
 		m := locktest.ManagerFor(t, client)

@@ -26,8 +26,7 @@ func processKeys(srv *redistest.Server) (keys []string) {
 // From the first lock until Close there is one key, whatever the name mapper and the number of locks, and holders have an
 // identity for those that have one too.
 func TestIdentity_IsThatOfTheHolder(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		began := time.Now()
 		const page = "http://web-3:6060/debug/holdfast/"
 		m := locktest.ManagerOn(t, srv, holdfast.WithIdentity("shop"), holdfast.WithDebugPage(page), holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
@@ -83,8 +82,7 @@ func TestIdentity_IsRefreshed(t *testing.T) {
 	if !testing.Short() {
 		t.Skip("it takes minutes outside fake time")
 	}
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t), holdfast.WithIdentity("shop"))
 		redistest.Must(t, err)
@@ -150,8 +148,7 @@ func TestIdentity_DebugPageIsChecked(t *testing.T) {
 // Callers that wait inside the holder's process have no place in Redis: the process says how many there are. A process in the
 // queue has a name, and says it likewise.
 func TestIdentity_SaysForWhichLocksCallersWait(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		holder, waits, looks := locktest.ManagerOn(t, srv, holdfast.WithIdentity("shop")), locktest.ManagerOn(t, srv, holdfast.WithIdentity("report")), locktest.ManagerOn(t, srv, holdfast.WithIdentity("ops"))
 		lease := locktest.MustLock(t, holder.Mutex("order:\n0007"))
 		ctx, cancel := context.WithCancel(t.Context())

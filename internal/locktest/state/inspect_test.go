@@ -68,8 +68,7 @@ func TestInspect_LeavesOutWhatIsOver(t *testing.T) {
 
 // A queue is a list of places and a set of their times, which may differ. What stands in the list counts.
 func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 		now := db.Time(ctx).Val().UnixMilli()
 		for _, prefix := range []string{"redisson_lock_", "holdfast_rw_"} {
@@ -105,8 +104,7 @@ func TestInspect_CountsPlacesAndNotTimes(t *testing.T) {
 
 // A key that holds something else is named.
 func TestInspect_NamesBrokenKeys(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 		db.RPush(ctx, "redisson_lock_token:{a}", "x")
 		db.Set(ctx, "redisson_lock_queue:{a}", "x", 0)
@@ -129,8 +127,7 @@ func TestInspect_NamesBrokenKeys(t *testing.T) {
 
 // Its work is bounded, and it says what it left out.
 func TestInspect_IsBounded(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, ctx, db := locktest.ManagerOn(t, srv), t.Context(), srv.Admin()
 		for name, n := range map[string]int{"some": 1500, "many": 30_000} {
 			p := db.Pipeline()

@@ -40,8 +40,7 @@ func TestLease_FencingToken(t *testing.T) {
 
 // What ends a lease names the lock, wherever it is read, and Do says it once.
 func TestLease_EndsNameTheLock(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		const want = `holdfast: maximum hold time reached: "stuck"`
 		stuck := m.Mutex("stuck", holdfast.WithLease(200*time.Millisecond), holdfast.WithMaxHold(200*time.Millisecond))

@@ -13,8 +13,7 @@ import (
 // Two callers that wait for each other's locks show what they hold: by their contexts, through other contexts, and no more than
 // is held still.
 func TestLocks_SayWhatTheFirstWaiterHolds(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		wanted := locktest.MustLock(t, other.Mutex("wanted"))
 		holds := func(what string, ctx context.Context, want ...string) {

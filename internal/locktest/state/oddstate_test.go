@@ -82,8 +82,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 	} {
 		for _, lost := range []string{l.list, l.times} {
 			t.Run(name+" without "+lost, func(t *testing.T) {
-				redistest.InWorlds(t, func(t *testing.T) {
-					srv := redistest.Start(t)
+				redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 					holder, processes := locktest.ManagerOn(t, srv), [2]*holdfast.Manager{locktest.ManagerOn(t, srv, quick...), locktest.ManagerOn(t, srv, quick...)}
 					held := locktest.MustLock(t, l.of(holder))
 					var got []func() *holdfast.Lease
@@ -125,8 +124,7 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 
 // A reader's right whose TTL another client has taken away has not ended: it gets one again.
 func TestOdd_RightWithoutTTL(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b, c := locktest.ManagerOn(t, srv, holdfast.WithLease(6*time.Second)), locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		lease := locktest.MustLock(t, a.RWMutex("x").RLocker())
 		persist := func() {
@@ -155,8 +153,7 @@ func TestOdd_RightWithoutTTL(t *testing.T) {
 // A lock whose TTL another client has taken away gets one again that no lease outlasts: not by an Extend for
 // less, nor by a renewal after one for more.
 func TestOdd_LockWithoutTTL(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(6*time.Second))
 		covers := func(key string, lease *holdfast.Lease) {
 			t.Helper()
@@ -188,8 +185,7 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 
 // Nor does a reader make it so for another one, as it comes or as it is renewed.
 func TestOdd_ReadersWithoutTTL(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b := locktest.ManagerOn(t, srv, holdfast.WithFixedLease(time.Hour)), locktest.ManagerOn(t, srv, holdfast.WithLease(4*time.Second))
 		long := locktest.MustLock(t, a.RWMutex("x").RLocker())
 		for range 2 {
@@ -226,8 +222,7 @@ func TestOdd_StrangerInTheQueue(t *testing.T) {
 
 // A downgrade needs no memory that a release would not have.
 func TestOdd_DowngradeWithoutMemory(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		write := locktest.MustLock(t, m.RWMutex("x"))
 		read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
@@ -244,8 +239,7 @@ func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 // The lock is deleted under a waiter that has been granted it, and taken again by another caller of that
 // process; the message comes after that. Redis is asked, and the holder loses nothing.
 func TestOdd_MessageOfADeletedGrant(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		held := locktest.MustLock(t, m.FairMutex("a"))
 		got := locktest.Waits(t, m.FairMutex("a"))
@@ -266,8 +260,7 @@ func TestOdd_MessageOfADeletedGrant(t *testing.T) {
 // and granted to another caller of the process, who is told at once. The first one's answer ends that hold,
 // which Redis has: it is given back there, and not left for the length of its lease.
 func TestOdd_AnswerOfADeletedGrant(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		rival := locktest.ManagerOn(t, srv)
 		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		l := m.FairMutex("a")

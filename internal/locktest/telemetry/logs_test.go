@@ -22,8 +22,7 @@ import (
 
 // Many at a time are some lines, one line for the rest of them, and none is missing.
 func TestLogs_ManyLostLeases(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		log, option := locktest.Logged()
 		m := locktest.ManagerOn(t, srv, option)
 		const n = 2000
@@ -72,8 +71,7 @@ func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
 
 // A release that Redis denies is logged: the lock stays until its TTL ends.
 func TestLogs_ReleaseGivenUp(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		admin := srv.Admin()
 		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
 		log, option := locktest.Logged()
@@ -145,8 +143,7 @@ func TestLogs_LinesOfAnOutage(t *testing.T) {
 
 // Renewals fail while other requests are answered: that has a line at its beginning and one at its end.
 func TestLogs_LinesOfFailingRenewals(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		log, option := locktest.Logged()
 		m, err := holdfast.New(p.Client(t), option)

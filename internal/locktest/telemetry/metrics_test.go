@@ -69,8 +69,7 @@ func metered() (sdkmetric.Reader, holdfast.Option) {
 
 // Each end of a lease is measured once, by its outcome; a re-entry and the parts of several locks are not.
 func TestMetrics_HoldDuration(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		reader, metrics := metered()
 		m := locktest.ManagerOn(t, srv, metrics, holdfast.WithLease(time.Second))
 		outer := locktest.MustLock(t, m.Mutex("a"))
@@ -103,8 +102,7 @@ func TestMetrics_HoldDuration(t *testing.T) {
 // Leases by how they came about, in acquire.duration and in grants, which has LockAsync and re-entry as well. A manager that
 // is closed does not take its counts along.
 func TestMetrics_WaitModes(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		reader, metrics := metered()
 		m, other := locktest.ManagerOn(t, srv, metrics), locktest.ManagerOn(t, srv, metrics)
 		first := locktest.MustLock(t, m.Mutex("a"))
@@ -139,8 +137,7 @@ func TestMetrics_WaitModes(t *testing.T) {
 // A renewal leaves about two thirds of the lease; the first one after a grant by another process's release is not taken for
 // a late one.
 func TestMetrics_RenewalSlack(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		reader, metrics := metered()
 		lasts := holdfast.WithLease(10 * time.Second) // a third of it is the longest time to the first renewal
 		m, other := locktest.ManagerOn(t, srv, metrics, lasts), locktest.ManagerOn(t, srv, lasts)
@@ -192,8 +189,7 @@ func TestMetrics_RenewalSlackOfReaders(t *testing.T) {
 
 // The oldest of all managers counts, whichever reports last.
 func TestMetrics_Oldest(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		reader, metrics := metered()
 		of := holdfast.WithMetricName(func(name string) string { class, _, _ := strings.Cut(name, ":"); return class })
 		first, second := locktest.ManagerOn(t, srv, metrics, of), locktest.ManagerOn(t, srv, metrics, of)
@@ -244,8 +240,7 @@ func TestMetrics_Classes(t *testing.T) {
 
 // What is counted inside the library reaches the counters.
 func TestMetrics_PollsAndTroubles(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		reader, metrics := metered()
 		proxy := srv.Proxy(t)
 		m, err := holdfast.New(proxy.Client(t), metrics, holdfast.WithPollInterval(10*time.Millisecond))

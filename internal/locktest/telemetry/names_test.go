@@ -171,24 +171,22 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 		"redlock": {[]makerWith{mutexWith, mutexWith, mutexWith}, toRedlock, 3},
 	} {
 		for way, fails := range ways {
-			t.Run(kind+", "+way, func(t *testing.T) {
-				redistest.InWorlds(t, func(t *testing.T) {
-					r := newRenamed(t, k.of, k.group, several.Servers(t, k.servers))
-					if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
-						writer := locktest.MustLock(t, writeWith(r.others[0], given[0]))
-						_, err := r.on(t, r.managers).TryLock(t.Context())
-						r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
-						ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
-						defer cancel()
-						_, err = r.on(t, r.managers).Lock(ctx)
-						r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
-						locktest.MustUnlock(t, writer)
-					} else {
-						fails(t, r)
-					}
-					r.wantGivenElsewhere(t, way == "the key is of another kind")
-				})
-			})
+			t.Run(kind+", "+way, redistest.Worlds(func(t *testing.T) {
+				r := newRenamed(t, k.of, k.group, several.Servers(t, k.servers))
+				if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
+					writer := locktest.MustLock(t, writeWith(r.others[0], given[0]))
+					_, err := r.on(t, r.managers).TryLock(t.Context())
+					r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
+					defer cancel()
+					_, err = r.on(t, r.managers).Lock(ctx)
+					r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
+					locktest.MustUnlock(t, writer)
+				} else {
+					fails(t, r)
+				}
+				r.wantGivenElsewhere(t, way == "the key is of another kind")
+			}))
 		}
 	}
 }
@@ -197,8 +195,7 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 	for kind, of := range map[string]maker{"mutex": mutexOf, "fair": fairOf, "write": writeOf, "read": readOf} {
 		t.Run(kind, func(t *testing.T) {
-			redistest.InWorlds(t, func(t *testing.T) {
-				srv := redistest.Start(t)
+			redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 				log, option := locktest.Logged()
 				m := locktest.ManagerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
 				// attempt returns a lease of LOCK, beside or behind one of lock.
@@ -257,8 +254,7 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 // A downgrade names the lock as each caller has given it: the one that unlocks the write side, and the one that keeps the
 // read side.
 func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		log, option := locktest.Logged()
 		mapper := holdfast.WithNameMapper(func(name string) string { return strings.ToLower(strings.Trim(name, "-")) })
 		m, p := locktest.ManagerVia(t, srv, option, mapper, holdfast.WithLease(3*time.Second))

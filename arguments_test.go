@@ -84,9 +84,7 @@ func TestArguments_NilContext(t *testing.T) {
 		}
 	}
 	for _, l := range []*holdfast.Lease{lease, whole} { // it does not stay held for that
-		if err := locktest.UntilAnswered(func() error { return l.Unlock(none) }); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, locktest.UntilAnswered(func() error { return l.Unlock(none) }))
 	}
 	redistest.Eventually(t, locktest.Patience, "all is free", func() bool { return len(locktest.LastingKeys(all[0])) == 0 })
 }
@@ -219,9 +217,7 @@ func TestNew_TakesGoodOptions(t *testing.T) {
 		holdfast.WithFencing(), holdfast.WithHandoffSlice(0), holdfast.WithPollInterval(10*time.Millisecond),
 		holdfast.WithPublishMode(holdfast.PublishClassic), holdfast.WithReplicas(0, 0), holdfast.WithReplicas(2, 5*time.Millisecond),
 		holdfast.WithTracerProvider(noop.NewTracerProvider()))
-	if err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, err)
 }
 
 func TestNew_RefusesClientsItCannotServe(t *testing.T) {

@@ -147,8 +147,7 @@ func TestLocks_OfAReleaseWithoutAnswer(t *testing.T) {
 		lease := locktest.MustLock(t, m.Mutex("a"))
 		proxy.Freeze(true)
 		began := time.Now()
-		unlocked := make(chan error, 1)
-		go func() { unlocked <- lease.Unlock(context.Background()) }()
+		unlocked := redistest.Begin(func() error { return lease.Unlock(context.Background()) })
 		redistest.Eventually(t, locktest.Patience, "it is being released", func() bool {
 			l, _ := local(m, "a")
 			return l.State == holdfast.LocalReleasing && !l.Since.Before(began)

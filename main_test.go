@@ -105,9 +105,7 @@ func TestGroup_EndOfAPartIsNotThatOfTheLease(t *testing.T) {
 	for end, by := range map[error]func(*testing.T, *redistest.Server, *holdfast.Manager){
 		holdfast.ErrLeaseLost: func(t *testing.T, s *redistest.Server, _ *holdfast.Manager) { s.Admin().Del(t.Context(), "a") },
 		holdfast.ErrClosed: func(t *testing.T, _ *redistest.Server, m *holdfast.Manager) {
-			if err := m.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, m.Close(t.Context()))
 		},
 	} {
 		for need, ended := range map[int]bool{2: false, 3: true} {

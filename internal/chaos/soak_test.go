@@ -80,9 +80,7 @@ func TestSoak_NamesAreForgotten(t *testing.T) {
 			if err == nil {
 				err = unlock(lease)
 			}
-			if err != nil {
-				s.Error(err)
-			}
+			redistest.Check(s, err)
 		})
 	})
 }
@@ -156,16 +154,10 @@ func (s *soak) leavesNothing(goroutines, first, times int, f func(rng *rand.Rand
 		s.Errorf("the heap has grown by %d bytes, want at most %d", grown, mostHeap)
 	}
 	for i, m := range s.managers {
-		if err := m.Close(context.Background()); err != nil {
-			s.Error(err)
-		}
-		if err := s.clients[i].Close(); err != nil {
-			s.Error(err)
-		}
+		redistest.Check(s, m.Close(context.Background()))
+		redistest.Check(s, s.clients[i].Close())
 	}
-	if err := redistest.Leaked(s.idle); err != nil {
-		s.Error(err)
-	}
+	redistest.Check(s, redistest.Leaked(s.idle))
 	s.nothingOnTheServer()
 }
 

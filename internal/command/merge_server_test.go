@@ -91,9 +91,7 @@ func executor(t *testing.T, client command.Client) *command.Executor {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 		defer cancel()
-		if err := x.Stop(ctx); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, x.Stop(ctx))
 	})
 	return x
 }

@@ -32,9 +32,7 @@ func call(t *testing.T, x *Executor, s *Script, keys ...string) []*outcome {
 func stop(t *testing.T, x *Executor) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := x.Stop(ctx); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, x.Stop(ctx))
 }
 
 // go-redis sends a command again when its reply is lost, by default and silently. A

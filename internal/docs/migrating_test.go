@@ -70,9 +70,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 	defer locks.Close(t.Context())
 	for range 2 {
 		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, payOrSkip} {
-			if err := program(t.Context(), locks); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, program(t.Context(), locks))
 		}
 	}
 	lease, err := locks.Mutex("account:7").Lock(t.Context())

@@ -109,9 +109,7 @@ func (s *scene) granted(t *testing.T) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		if err := r.Lease.Unlock(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, r.Lease.Unlock(context.Background()))
 	case <-time.After(locktest.Patience):
 		t.Errorf("the waiter has not got the lock within %v", locktest.Patience)
 	}
@@ -171,9 +169,7 @@ func TestOperations_Looking(t *testing.T) {
 	if found := replies[6].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
 		t.Errorf("SCAN: %v", found)
 	}
-	if err := s.lease.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, s.lease.Unlock(t.Context()))
 	s.granted(t)
 }
 
@@ -189,9 +185,7 @@ func TestOperations_Runbook(t *testing.T) {
 			shell(t, s.srv, line...)
 		}
 	}
-	if err := s.lease.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, s.lease.Unlock(t.Context()))
 	s.granted(t)
 	ran := 0
 	for _, line := range lines {
@@ -259,9 +253,7 @@ func TestOperations_HarmlessAtAnyTime(t *testing.T) {
 	do(t, s.srv.Client(t), "Restarts and upgrades")
 	renewed := s.holder.Stats().Renewals
 	redistest.Eventually(t, locktest.Patience, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
-	if err := s.lease.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, s.lease.Unlock(t.Context()))
 	s.granted(t)
 }
 

@@ -51,9 +51,7 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 	if info := locktest.Inspected(t, a, stock); !info.Held {
 		t.Errorf("Inspect: %+v", info)
 	}
-	if err := lease.Unlock(ctx); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, lease.Unlock(ctx))
 	r := <-waiter
 	if r.Err != nil {
 		t.Fatal(r.Err)
@@ -149,9 +147,7 @@ func TestIdentity_Denied(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	locktest.MustUnlock(t, lease)
-	if err := m.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, m.Close(context.Background()))
 	if keys, n := srv.Keys(), len(lines.With("identity")); len(keys) != 0 || n != 1 {
 		t.Errorf("%q, %d lines", keys, n)
 	}

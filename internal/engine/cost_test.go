@@ -223,9 +223,7 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, group.Wait())
 	redistest.Eventually(t, locktest.Patience, "the channels are left", func() bool {
 		return managers[0].Stats().Subscriptions+managers[1].Stats().Subscriptions == 0
 	})

@@ -65,9 +65,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 		lease, err := m.Mutex("a", c.option).Lock(t.Context())
 		redistest.Must(t, err)
 		inside(lease).SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
-		if err := m.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, m.Close(t.Context()))
 		if got := lease.Err(); !errors.Is(got, c.err) {
 			t.Errorf("ended with %v, want %v", got, c.err)
 		}

@@ -22,12 +22,8 @@ func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	lease, err := m.FairMutex("a").Lock(t.Context())
 	redistest.Must(t, err)
 	inside(lease).Expire()
-	if err := lease.Err(); err != nil {
-		t.Error(err)
-	}
-	if err := locktest.Unlock(lease); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, lease.Err())
+	redistest.Check(t, locktest.Unlock(lease))
 }
 
 // listening is told when a channel is heard.
@@ -102,9 +98,7 @@ func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 			t.Fatalf("%v, not passed on", r.Err)
 		}
 		inside(first).ReachLimit()
-		if err := locktest.Unlock(r.Lease); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, locktest.Unlock(r.Lease))
 	})
 }
 
@@ -118,8 +112,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		read, err := l.RLock(write.Context(t.Context()))
 		redistest.Must(t, err)
 		gate := p.HoldRequest(redistest.Containing("holdfast_tombstones:{a}"))
-		unlocked := make(chan error, 1)
-		go func() { unlocked <- locktest.Unlock(write) }()
+		unlocked := redistest.Begin(func() error { return locktest.Unlock(write) })
 		gate.Wait(t)
 		p.Record()
 		x := inside(write)
@@ -133,12 +126,8 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 			t.Errorf("%d commands", n)
 		}
 		gate.Release()
-		if err := <-unlocked; err != nil {
-			t.Error(err)
-		}
-		if err := locktest.Unlock(read); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, <-unlocked)
+		redistest.Check(t, locktest.Unlock(read))
 	})
 }
 
@@ -154,8 +143,7 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 		redistest.Must(t, err)
 		caller, end := context.WithCancelCause(t.Context())
 		mine := errors.New("the caller's cause")
-		failed := make(chan error, 1)
-		go func() { _, err := l.Lock(caller); failed <- err }()
+		failed := redistest.Begin(func() error { _, err := l.Lock(caller); return err })
 		redistest.Eventually(t, locktest.Patience, "the second is waited for", func() bool {
 			return srv.Admin().Exists(t.Context(), "redisson_lock_queue:{b}").Val() == 1
 		})
@@ -195,9 +183,7 @@ func TestExpire_IsInNobodysWay(t *testing.T) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		if err := locktest.Unlock(r.Lease); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, locktest.Unlock(r.Lease))
 	})
 }
 

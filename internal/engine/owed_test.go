@@ -56,9 +56,7 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	if srv.Admin().Exists(t.Context(), "a").Val() != 1 {
 		t.Error("the member was given back")
 	}
-	if err := locktest.Unlock(lease); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, locktest.Unlock(lease))
 	gone(t, srv)
 }
 

@@ -39,9 +39,7 @@ var acquireScenarios = map[string]func(*Env){
 							return
 						}
 						s.Enter(e, 0)
-						if err := lease.Unlock(bg); err != nil {
-							e.Error(err)
-						}
+						redistest.Check(e, lease.Unlock(bg))
 					}
 				})
 			}

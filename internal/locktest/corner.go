@@ -16,9 +16,7 @@ var cornerScenarios = map[string]func(*Env){
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
 		<-l.Done()
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
 	},
 
@@ -76,8 +74,7 @@ var cornerScenarios = map[string]func(*Env){
 		e.Parked(m, 1)
 		ctx, giveUp := context.WithCancel(bg)
 		late := p.HoldRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
-		extended := make(chan error, 1)
-		go func() { extended <- l.Extend(ctx, time.Hour) }()
+		extended := redistest.Begin(func() error { return l.Extend(ctx, time.Hour) })
 		late.Wait(e)
 		giveUp()
 		e.WantErr(<-extended, holdfast.ErrUnavailable)
@@ -267,9 +264,7 @@ var cornerScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(held)
 		for range want {
-			if err := <-done; err != nil {
-				e.Error(err)
-			}
+			redistest.Check(e, <-done)
 		}
 		e.Clean(m, Tokens)
 	},

@@ -242,8 +242,7 @@ var fairScenarios = map[string]func(*Env){
 		late := p.HoldRequest(acquireOf(e.Key)) // the first's, TryLock's, and the copies of both
 		first := e.Locking(e.Lock(m))
 		late.Wait(e)
-		tried := make(chan error, 1)
-		go func() { _, err := e.Lock(m).TryLock(bg); tried <- err }()
+		tried := redistest.Begin(func() error { _, err := e.Lock(m).TryLock(bg); return err })
 		e.Parked(m, 2)
 		third := e.Locking(e.Lock(m))
 		e.Parked(m, 3)

@@ -179,11 +179,7 @@ var faultScenarios = map[string]func(*Env){
 		for range 30 {
 			gate := p.HoldReply(acquireOf(e.Key))
 			ctx, cancel := context.WithCancel(bg)
-			result := make(chan error, 1)
-			go func() {
-				_, err := l.Lock(ctx)
-				result <- err
-			}()
+			result := redistest.Begin(func() error { _, err := l.Lock(ctx); return err })
 			gate.Wait(e)
 			cancel()
 			e.WantErr(<-result, context.Canceled)
@@ -203,8 +199,7 @@ var faultScenarios = map[string]func(*Env){
 		e.MustUnlock(e.MustLock(l))
 		gate := p.HoldReply(acquireOf(e.Key))
 		ctx, cancel := context.WithCancel(bg)
-		first := make(chan error, 1)
-		go func() { _, err := l.Lock(ctx); first <- err }()
+		first := redistest.Begin(func() error { _, err := l.Lock(ctx); return err })
 		gate.Wait(e)
 		second := e.Locking(l)
 		e.Parked(m, 2)
@@ -227,8 +222,7 @@ var faultScenarios = map[string]func(*Env){
 		e.MustUnlock(e.MustLock(l))
 		gate := p.HoldReply(acquireOf(e.Key))
 		ctx, cancel := context.WithCancel(bg)
-		first := make(chan error, 1)
-		go func() { _, err := l.Lock(ctx); first <- err }()
+		first := redistest.Begin(func() error { _, err := l.Lock(ctx); return err })
 		gate.Wait(e)
 		cancel()
 		e.WantErr(<-first, context.Canceled)

@@ -63,9 +63,7 @@ var hostScenarios = map[string]func(*Env){
 			busy.Expect(e, "took ")
 		}
 		for _, p := range []*redistest.Process{busy, idle} {
-			if err := p.Wait(); err != nil {
-				e.Error(err)
-			}
+			redistest.Check(e, p.Wait())
 		}
 		used := max(0, busy.CPU()-idle.CPU())
 		e.Logf("%d waiters: %v of processor time in %v, %d commands", waiters, used, wait, commands)

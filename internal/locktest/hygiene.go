@@ -110,9 +110,7 @@ var hygieneScenarios = map[string]func(*Env){
 
 	"CloseOfAnIdleManager": func(e *Env) {
 		m := e.Manager()
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 	},
 
 	// A program that ends by a signal closes under the context that the signal has ended. Some
@@ -145,8 +143,7 @@ var hygieneScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		e.MustLock(e.Lock(m))
 		gate := p.HoldRequest(releaseOf(e.Key))
-		closed := make(chan error, 1)
-		go func() { closed <- m.Close(bg) }()
+		closed := redistest.Begin(func() error { return m.Close(bg) })
 		gate.Wait(e)
 		ended, cancel := context.WithTimeout(bg, 0)
 		defer cancel()
@@ -232,9 +229,7 @@ var hygieneScenarios = map[string]func(*Env){
 			var none context.Context
 			_ = m.Close(none)
 		}()
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 	},
 
 	// AC-97, scaled: every way out of a wait, under load, leaves nothing.
@@ -266,9 +261,7 @@ var hygieneScenarios = map[string]func(*Env){
 		}
 		wg.Wait()
 		e.Clean(m, Tombstones)
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 		e.Eventually("its connections stay the client's", func() bool { return e.pubSubClients() == 0 })
 	},
 

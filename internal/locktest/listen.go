@@ -88,11 +88,7 @@ var listenScenarios = map[string]func(*Env){
 		held, heldOther := e.MustLock(e.Lock(holder)), e.MustLock(e.kind.Lock(holder, e.Key+":other"))
 		ctx, leave := context.WithCancel(bg)
 		defer leave()
-		left := make(chan error, 1)
-		go func() {
-			_, err := e.kind.Lock(m, e.Key+":other").Lock(ctx)
-			left <- err
-		}()
+		left := redistest.Begin(func() error { _, err := e.kind.Lock(m, e.Key+":other").Lock(ctx); return err })
 		e.Eventually("it knows that it listens", func() bool { return e.inboxes() == 1 && e.attentive(e.Key+":other") })
 		gate := p.HoldReply(acquireOf(e.Key))
 		first := e.Locking(e.Lock(m))

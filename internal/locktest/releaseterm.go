@@ -52,8 +52,7 @@ var releaseTermScenarios = map[string]func(*Env){
 				deadline := l.Deadline()
 				untilShortlyBefore(l)
 				end := c.trouble(p)
-				told := make(chan error, 1)
-				go func() { told <- l.Unlock(bg) }()
+				told := redistest.Begin(func() error { return l.Unlock(bg) })
 				time.Sleep(time.Until(deadline) + term/10) // the margin is less
 				if c.taken {
 					e.MustLock(e.Lock(e.Manager(), holdfast.WithFixedLease(term)))

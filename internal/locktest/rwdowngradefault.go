@@ -124,8 +124,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		}
 		gate := p.HoldFirstRequest(renewal)
 		gate.Wait(e)
-		done := make(chan error, 1)
-		go func() { done <- write.Unlock(bg) }()
+		done := redistest.Begin(func() error { return write.Unlock(bg) })
 		e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
 		mon := e.srv.Monitor(e)
 		gate.Release()

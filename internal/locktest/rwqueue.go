@@ -205,9 +205,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Queued(1)
 		behind := e.Locking(e.RW(e.Manager(byMessage...)).RLocker())
 		e.Queued(2)
-		if err := b.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, b.Close(bg))
 		e.WantErr((<-writer).Err, holdfast.ErrClosed)
 		e.WantErr((<-reader).Err, holdfast.ErrClosed)
 		e.MustUnlock(e.Soon("the reader behind", behind))
@@ -221,9 +219,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		shared, own := e.MustRLock(e.RW(b)), e.MustRLock(e.RW(b, holdfast.WithFixedLease(time.Hour)))
 		writer := e.Locking(e.RW(a))
 		e.Queued(1)
-		if err := b.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, b.Close(bg))
 		e.WantErr(shared.Err(), holdfast.ErrClosed)
 		e.WantErr(own.Unlock(bg), holdfast.ErrClosed)
 		e.MustUnlock(e.Soon("the writer", writer))

@@ -292,9 +292,7 @@ var rwShareScenarios = map[string]func(*Env){
 		if r.Err != nil {
 			e.Fatal(r.Err)
 		}
-		if err := holdfast.Do(bg, side, func(context.Context, *holdfast.Lease) error { return nil }); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, holdfast.Do(bg, side, func(context.Context, *holdfast.Lease) error { return nil }))
 		e.MustUnlock(r.Lease)
 		e.Clean(m)
 	},

@@ -132,9 +132,7 @@ var stayScenarios = map[string]func(*Env){
 	"CloseLeavesItTaken": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
 		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(longStay)))
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 		e.WantErr(held.Err(), holdfast.ErrClosed)
 		e.wantTaken(e.Lock(other))
 	},
@@ -190,11 +188,7 @@ var stayScenarios = map[string]func(*Env){
 		m, p := e.Via()
 		gate := p.HoldFirstReply(acquireOf(e.Key))
 		ctx, cancel := context.WithCancel(bg)
-		failed := make(chan error, 1)
-		go func() {
-			_, err := e.Lock(m, holdfast.WithHoldAtLeast(longStay)).Lock(ctx)
-			failed <- err
-		}()
+		failed := redistest.Begin(func() error { _, err := e.Lock(m, holdfast.WithHoldAtLeast(longStay)).Lock(ctx); return err })
 		gate.Wait(e)
 		cancel()
 		e.WantErr(<-failed, context.Canceled)
@@ -261,11 +255,9 @@ var rwStayScenarios = map[string]func(*Env){
 			m, p := e.Via()
 			write, read := e.bothSides(e.RW(m, holdfast.WithHoldAtLeast(longStay)))
 			gate := hold(p, downgradeOf(e.Key))
-			first := make(chan error, 1)
-			go func() { first <- write.Unlock(bg) }()
+			first := redistest.Begin(func() error { return write.Unlock(bg) })
 			gate.Wait(e)
-			second := make(chan error, 1)
-			go func() { second <- read.Unlock(bg) }()
+			second := redistest.Begin(func() error { return read.Unlock(bg) })
 			e.Eventually("the read side is given up", func() bool { return read.Err() != nil })
 			gate.Release()
 			<-first

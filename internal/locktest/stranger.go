@@ -169,9 +169,7 @@ var strangerScenarios = map[string]func(*Env){
 						for errors.Is(err, holdfast.ErrUnavailable) && time.Now().Before(end) {
 							err = got.Unlock(bg)
 						}
-						if err != nil {
-							e.Error(err)
-						}
+						redistest.Check(e, err)
 					}
 				})
 			}
@@ -238,8 +236,7 @@ var strangerScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
 		var failed []<-chan error
 		wait := func(lock func() error) {
-			c := make(chan error, 1)
-			go func() { c <- lock() }()
+			c := redistest.Begin(func() error { return lock() })
 			failed = append(failed, c)
 		}
 		for range 3 {

@@ -30,8 +30,7 @@ func LimitedOn(t testing.TB, srv *redistest.Server) (client *redis.Client, allow
 // EndsClosed fails unless a call ends soon, and because the client is closed.
 func EndsClosed(t testing.TB, what string, call func() error) {
 	t.Helper()
-	failed := make(chan error, 1)
-	go func() { failed <- call() }()
+	failed := redistest.Begin(func() error { return call() })
 	select {
 	case err := <-failed:
 		WantErr(t, err, holdfast.ErrUnavailable, nil)

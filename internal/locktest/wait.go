@@ -21,11 +21,7 @@ var waitScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager(), holdfast.WithLease(time.Hour)))
 		ctx, leave := context.WithCancel(bg)
 		defer leave()
-		left := make(chan error, 1)
-		go func() {
-			_, err := e.Lock(m).Lock(ctx)
-			left <- err
-		}()
+		left := redistest.Begin(func() error { _, err := e.Lock(m).Lock(ctx); return err })
 		e.Queued(1)
 		p.Refuse(true)
 		p.Cut()
@@ -175,9 +171,7 @@ var waitScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(held)
 		for i := 1; i < n; i += 2 {
-			if err := <-results[i]; err != nil {
-				e.Error(err)
-			}
+			redistest.Check(e, <-results[i])
 			cancels[i]()
 		}
 		e.Clean(m)
@@ -239,8 +233,7 @@ var waitScenarios = map[string]func(*Env){
 		e.HeldByRedisson(e.Key)
 		e.srv.Admin().Persist(bg, e.Key)
 		ctx, cancel := context.WithCancel(bg)
-		left := make(chan error, 1)
-		go func() { _, err := e.Lock(m).Lock(ctx); left <- err }()
+		left := redistest.Begin(func() error { _, err := e.Lock(m).Lock(ctx); return err })
 		e.Eventually("it polls", func() bool { return m.Stats().Polls > 2 })
 		cancel()
 		e.WantErr(<-left, holdfast.ErrNotAcquired, context.Canceled)

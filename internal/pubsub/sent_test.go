@@ -121,9 +121,7 @@ func (k channelKind) through(t *testing.T, srv *redistest.Server) (*Subscriber, 
 	}
 	s := New(c)
 	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, s.Stop(context.Background()))
 	})
 	s.Add("first", make(ear, 1))
 	redistest.Eventually(t, patience, "the first channel is heard", func() bool { return s.Live("first") })

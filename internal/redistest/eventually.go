@@ -23,3 +23,18 @@ func Must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Check reports err if it is not nil, and the test goes on.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Begin makes a call in the background, and returns a channel that gets its error.
+func Begin(call func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	return ended
+}

@@ -53,9 +53,7 @@ func TestClosed_ClusterClient(t *testing.T) {
 			t.Fatal("one of them waits")
 		}
 	}
-	if err := held.Unlock(within(t)); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, held.Unlock(within(t)))
 }
 
 // Each call on a client that was closed before its manager ends, and what waited does: over a cluster's client as over
@@ -122,8 +120,7 @@ func TestClosed_EachCall(t *testing.T) {
 					t.Errorf("%s waits", what)
 				}
 			}
-			closed := make(chan error, 1)
-			go func() { closed <- m.Close(context.Background()) }()
+			closed := redistest.Begin(func() error { return m.Close(context.Background()) })
 			select {
 			case <-closed: // that what is left was not released, Unlock has said
 			case <-time.After(patience):

@@ -56,9 +56,7 @@ func TestReshard_HalfWay(t *testing.T) {
 	if d := time.Since(finished); d > lease/2 { // what is not released lasts for two thirds of the lease
 		t.Errorf("granted %v after the end of the migration", d)
 	}
-	if err := next.Err(); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, next.Err())
 	mustUnlock(t, next)
 	everyClientCanLock(t, ms)
 }

@@ -113,9 +113,7 @@ func TestRights_SufficeInCluster(t *testing.T) {
 	base, cluster, replicas := rights(t)
 	permit(t, c.Nodes(), "locks", base, cluster, replicas)
 	a, b := locker(t, c, "locks"), locker(t, c, "locks")
-	if err := exercise(within(t), t, c, a, b); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, exercise(within(t), t, c, a, b))
 	redistest.Eventually(t, patience, "nothing is subscribed", func() bool { return b.Stats().Subscriptions == 0 })
 	if got := refusals(t, c.Nodes(), "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)
@@ -136,8 +134,7 @@ func TestRights_AreNeededInCluster(t *testing.T) {
 		permit(t, c.Nodes(), user, base, slices.Delete(slices.Clone(added), i, i+1))
 		ctx, cancel := context.WithCancel(within(t))
 		a, b := locker(t, c, user), locker(t, c, user)
-		ended := make(chan error, 1)
-		go func() { ended <- exercise(ctx, t, c, a, b) }()
+		ended := redistest.Begin(func() error { return exercise(ctx, t, c, a, b) })
 		refused := strings.TrimPrefix(right, "+")
 		if c.Nodes()[0].Major() < 7 { // its log has no subcommands
 			refused, _, _ = strings.Cut(refused, "|")

@@ -103,9 +103,7 @@ func TestElection_TermsOfOneProcess(t *testing.T) {
 		for _, value := range []string{"1", "2", "3"} {
 			go func() {
 				term, err := a.Campaign(t.Context(), value)
-				if err != nil {
-					t.Error(err)
-				}
+				redistest.Check(t, err)
 				terms <- term
 			}()
 		}
@@ -276,9 +274,7 @@ func observe(t *testing.T, e *holdfast.Election) <-chan holdfast.Leader {
 	go func() {
 		defer close(done)
 		for l, err := range e.Observe(ctx) {
-			if err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, err)
 			states <- l
 		}
 	}()

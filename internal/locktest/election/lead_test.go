@@ -112,8 +112,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 
 		term := campaign(t, candidate(t, srv), "b")
 		waiting, stop := context.WithCancelCause(t.Context())
-		result := make(chan error, 1)
-		go func() { result <- e.Lead(waiting, "a", never(t)) }()
+		result := redistest.Begin(func() error { return e.Lead(waiting, "a", never(t)) })
 		locktest.Queued(t, srv, "redisson_lock_queue:{seat}", 1)
 		stop(bad)
 		if err := next(t, result); err != bad {

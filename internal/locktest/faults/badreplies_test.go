@@ -297,9 +297,7 @@ func (s *spoilt) calls() {
 func (s *spoilt) downgrades() {
 	write, read := bothSides(s.T, s.managers[0].RWMutex(given[0]))
 	s.during("Unlock of the write side", func() error { return write.Unlock(s.Context()) })
-	if err := read.Err(); err != nil {
-		s.Error(err)
-	}
+	redistest.Check(s, read.Err())
 	s.during("Unlock of the read side", func() error { return read.Unlock(s.Context()) })
 	s.free()
 }

@@ -61,8 +61,7 @@ func TestClosed_Redlock(t *testing.T) {
 		clients[0].Close()
 		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		lease := locktest.MustLock(t, l)
-		waiter := make(chan error, 1)
-		go func() { _, err := l.Lock(context.Background()); waiter <- err }()
+		waiter := redistest.Begin(func() error { _, err := l.Lock(context.Background()); return err })
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return l.Managers[1].Stats().Waiting+l.Managers[2].Stats().Waiting > 0 })
 		clients[1].Close()
 		locktest.EndsClosed(t, "one that waited before", func() error { return <-waiter })
@@ -148,16 +147,12 @@ func TestRelease_PausesEndForUnlockAndClose(t *testing.T) {
 			time.Sleep(time.Second) // of the outage, which is shorter than the lease
 			p.Heal()
 			if way == "Close" {
-				if err := m.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
+				redistest.Check(t, m.Close(context.Background()))
 				continue
 			}
 			for _, l := range leases {
 				calls.Go(func() {
-					if err := l.Unlock(t.Context()); err != nil {
-						t.Error(err)
-					}
+					redistest.Check(t, l.Unlock(t.Context()))
 				})
 			}
 			calls.Wait()

@@ -56,8 +56,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 		read, err := l.RLock(write.Context(t.Context()))
 		redistest.Must(t, err)
 		gate := p.HoldRequest(conversion)
-		unlocked := make(chan error, 1)
-		go func() { unlocked <- write.Unlock(t.Context()) }()
+		unlocked := redistest.Begin(func() error { return write.Unlock(t.Context()) })
 		gate.Wait(t)
 		locktest.WantErr(t, read.Extend(t.Context(), time.Minute), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
 		gate.Release()
@@ -97,13 +96,10 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 					m, p := locktest.ManagerVia(t, srv)
 					write, read := bothSides(t, m.RWMutex("a"))
 					gate := hold(p, conversion)
-					unlocked := make(chan error, 1)
-					go func() { unlocked <- locktest.Unlock(write) }()
+					unlocked := redistest.Begin(func() error { return locktest.Unlock(write) })
 					gate.Wait(t)
 					locktest.MustUnlock(t, read)
-					if err := <-unlocked; err != nil {
-						t.Error(err)
-					}
+					redistest.Check(t, <-unlocked)
 					gate.Release()
 					redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 				})
@@ -198,9 +194,7 @@ func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
 		mon.Wait(t, `"hexists" "a" "`+writer+`"`, locktest.Patience)
 		release.Release()
 		for range 2 {
-			if err := <-unlocked; err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, <-unlocked)
 		}
 		redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
 	})
@@ -277,11 +271,7 @@ func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 		p.Refuse(true)
 		p.Cut()
 		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-		tried := make(chan error, 1)
-		go func() {
-			_, err := m.RWMutex("a").TryLock(context.Background())
-			tried <- err
-		}()
+		tried := redistest.Begin(func() error { _, err := m.RWMutex("a").TryLock(context.Background()); return err })
 		locktest.WantErr(t, locktest.Soonest(t, tried), holdfast.ErrUnavailable, nil)
 		p.Heal()
 	})
@@ -295,8 +285,7 @@ func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
 		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		write, read := bothSides(t, m.RWMutex("a"))
 		gate := p.HoldReply(conversion)
-		unlocked := make(chan error, 1)
-		go func() { unlocked <- write.Unlock(context.Background()) }()
+		unlocked := redistest.Begin(func() error { return write.Unlock(context.Background()) })
 		gate.Wait(t)
 		srv.Admin().Del(t.Context(), "a")
 		p.Record()

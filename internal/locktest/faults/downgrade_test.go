@@ -62,14 +62,11 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 			read, err := l.RLock(write.Context(t.Context()))
 			redistest.Must(t, err)
 			gate := hold(p, locktest.ScriptOn("a", "renew"))
-			extended := make(chan error, 1)
-			go func() { extended <- read.Extend(t.Context(), time.Minute) }()
+			extended := redistest.Begin(func() error { return read.Extend(t.Context(), time.Minute) })
 			gate.Wait(t)
 			locktest.MustUnlock(t, write)
 			gate.Release()
-			if err := <-extended; err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, <-extended)
 			claimsItsRight(t, srv, read, 50*time.Second)
 			locktest.MustUnlock(t, read)
 		})

@@ -27,8 +27,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	got := locktest.MustLock(t, holder.Mutex("a"))
 	force := locktest.ScriptOn("a", "force_release")
 	gate := p.HoldReply(force)
-	done := make(chan error, 1)
-	go func() { _, err := m.ForceUnlock(context.Background(), "a"); done <- err }()
+	done := redistest.Begin(func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
 	gate.Wait(t)
 	locktest.WantErr(t, <-done, holdfast.ErrUnavailable, nil)
 	if n := p.Count(force); n != 1 {

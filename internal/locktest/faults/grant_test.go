@@ -29,11 +29,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	})
 	gate := p.HoldReply(locktest.ScriptOn("a"))
 	ctx, cancel := context.WithCancel(t.Context())
-	tried := make(chan error, 1)
-	go func() {
-		_, err := m.Mutex("a").TryLock(ctx)
-		tried <- err
-	}()
+	tried := redistest.Begin(func() error { _, err := m.Mutex("a").TryLock(ctx); return err })
 	gate.Wait(t)
 	got := m.Mutex("a").LockAsync(t.Context())
 	cancel()

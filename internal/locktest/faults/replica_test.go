@@ -84,13 +84,10 @@ func TestReplica_DoesNotSayGone(t *testing.T) {
 
 			caughtUp = behind(t, srv, p)
 			before := m.Stats().RenewalFailures + m.Stats().Troubles
-			released := make(chan error, 1)
-			go func() { released <- unlocked(t, lease) }()
+			released := redistest.Begin(func() error { return unlocked(t, lease) })
 			troubled(t, m, before)
 			caughtUp()
-			if err := <-released; err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, <-released)
 			srv.RequireNoKeys(t, "holdfast_tombstones:")
 		})
 	}
@@ -106,8 +103,7 @@ func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	redistest.Must(t, err)
 	caughtUp := behind(t, srv, p)
 	before := m.Stats().Troubles
-	done := make(chan error, 1)
-	go func() { done <- unlocked(t, write) }()
+	done := redistest.Begin(func() error { return unlocked(t, write) })
 	troubled(t, m, before)
 	caughtUp()
 	if err := <-done; err != nil || !read.Valid() {

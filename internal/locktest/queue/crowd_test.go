@@ -77,8 +77,7 @@ func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 				crowd.stand(t, srv, n)
 				release := locktest.ScriptOn("a", c.release)
 				first, second := p.HoldFirstReply(release), p.HoldRequest(release) // whatever comes behind the first
-				unlocked := make(chan error, 1)
-				go func() { unlocked <- locktest.Unlock(held) }()
+				unlocked := redistest.Begin(func() error { return locktest.Unlock(held) })
 				first.Wait(t)
 				left := srv.Admin().LLen(t.Context(), crowd.queue).Val()
 				if scripts := srv.CommandCalls("evalsha", "eval"); n+1-left > scripts*atOnce { // those of the waiter, which may ask, as well

@@ -262,8 +262,6 @@ func TestHandover_ManyNames(t *testing.T) {
 				})
 			}
 		}
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, group.Wait())
 	})
 }

@@ -54,9 +54,7 @@ func TestFair_ManyLeaveTogether(t *testing.T) {
 			defer cancel()
 			all := fairCrowd(ctx, t, srv, m, n)
 			before := m.Stats().Commands
-			if err := end(cancel, m); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, end(cancel, m))
 			for _, r := range all {
 				if (<-r).Err == nil {
 					t.Fatal("a waiter was granted a lock that is held")

@@ -36,9 +36,7 @@ func TestFair_WhoJoinsBesideATryLockHearsRedisson(t *testing.T) {
 		synctest.Wait() // its request is under way
 		go func() {
 			lease, err := l.Lock(context.WithoutCancel(ctx))
-			if err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, err)
 			granted <- lease
 		}()
 		if err := <-tried; !errors.Is(err, holdfast.ErrNotAcquired) {

@@ -85,17 +85,14 @@ func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
 		if inner.Context(slow).Err() != nil {
 			t.Fatal("it has ended")
 		}
-		closed := make(chan error, 1)
-		go func() { closed <- m.Close(context.Background()) }()
+		closed := redistest.Begin(func() error { return m.Close(context.Background()) })
 		<-slow.called
 		locktest.MustUnlock(t, locktest.MustLock(t, m2.Mutex("a")))
 		if lease.Valid() {
 			t.Error("valid, and another owner has had the lock")
 		}
 		close(slow.thaw)
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, <-closed)
 		_ = lease.Unlock(t.Context())
 	})
 }
@@ -211,16 +208,11 @@ func TestRedlock_Close(t *testing.T) {
 		all := Servers(t, 3)
 		c, other := all.Candidate(t), all.Candidate(t)
 		lease := locktest.MustLock(t, c)
-		waiting := make(chan error, 1)
-		go func() { _, err := other.Lock(t.Context()); waiting <- err }()
+		waiting := redistest.Begin(func() error { _, err := other.Lock(t.Context()); return err })
 		other.waitsAt(t)
 		for i := range all {
-			if err := other.Managers[i].Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if err := c.Managers[i].Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, other.Managers[i].Close(t.Context()))
+			redistest.Check(t, c.Managers[i].Close(t.Context()))
 		}
 		locktest.WantErr(t, <-waiting, holdfast.ErrClosed, holdfast.ErrUnavailable)
 		<-lease.Done()

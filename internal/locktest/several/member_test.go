@@ -244,8 +244,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 			redistest.Must(t, srv.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
 		}
 		locking := func(ctx context.Context) <-chan error {
-			failed := make(chan error, 1)
-			go func() { _, err := c.Lock(ctx); failed <- err }()
+			failed := redistest.Begin(func() error { _, err := c.Lock(ctx); return err })
 			return failed
 		}
 		for range 3 {

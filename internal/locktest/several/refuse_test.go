@@ -165,11 +165,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 			m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 			srv.Admin().Set(t.Context(), "b", "no lock", 0)
 			held := locktest.MustLock(t, other.Mutex("a"))
-			failed := make(chan error, 1)
-			go func() {
-				_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context())
-				failed <- err
-			}()
+			failed := redistest.Begin(func() error { _, err := Multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context()); return err })
 			locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 			locktest.MustUnlock(t, held)
 			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrWrongKind, nil)
@@ -179,11 +175,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 		redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 			m, closing, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 			locktest.MustLock(t, other.Mutex("d"))
-			failed := make(chan error, 1)
-			go func() {
-				_, err := Multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context())
-				failed <- err
-			}()
+			failed := redistest.Begin(func() error { _, err := Multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context()); return err })
 			locktest.Queued(t, srv, "redisson_lock_queue:{d}", 1)
 			redistest.Must(t, closing.Close(t.Context()))
 			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrClosed, nil)
@@ -203,11 +195,7 @@ func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
 			own := locktest.MustLock(t, c.has)
 			l := Multi(t, m.Mutex("a", holdfast.WithFencing()), c.wants)
 			for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
-				failed := make(chan error, 1)
-				go func() {
-					_, err := lock(own.Context(t.Context()))
-					failed <- err
-				}()
+				failed := redistest.Begin(func() error { _, err := lock(own.Context(t.Context())); return err })
 				if err := locktest.Soonest(t, failed); !errors.Is(err, holdfast.ErrWouldDeadlock) {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -226,11 +214,7 @@ func TestRedlock_DeniedEndsLock(t *testing.T) {
 		for _, srv := range all {
 			clients = append(clients, srv.ClientWith(t, func(o *redis.Options) { o.Password = "wrong" }))
 		}
-		failed := make(chan error, 1)
-		go func() {
-			_, err := CandidateOn(t, clients, Mutexes).Lock(t.Context())
-			failed <- err
-		}()
+		failed := redistest.Begin(func() error { _, err := CandidateOn(t, clients, Mutexes).Lock(t.Context()); return err })
 		locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrUnavailable, nil)
 	})
 }

@@ -57,8 +57,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		for name, hold := range map[string]func(redistest.Match) *redistest.Gate{"reply": proxy.HoldReply, "request": proxy.HoldRequest} {
 			gate := hold(acquire)
 			ctx, cancel := context.WithCancel(t.Context())
-			left := make(chan error, 1)
-			go func() { _, err := l.Lock(ctx); left <- err }()
+			left := redistest.Begin(func() error { _, err := l.Lock(ctx); return err })
 			gate.Wait(t)
 			cancel()
 			if err := <-left; !errors.Is(err, context.Canceled) {
@@ -101,11 +100,7 @@ func TestMulti_LateCopyShortensNothing(t *testing.T) {
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "multi_acquire"))
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-		tried := make(chan error, 1)
-		go func() {
-			_, err := Multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background())
-			tried <- err
-		}()
+		tried := redistest.Begin(func() error { _, err := Multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background()); return err })
 		gate.Wait(t)
 		waiting := []func() *holdfast.Lease{locktest.Waits(t, m.Mutex("a")), locktest.Waits(t, m.Mutex("b"))}
 		locktest.WantErr(t, <-tried, holdfast.ErrUnavailable, nil)

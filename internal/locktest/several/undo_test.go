@@ -28,8 +28,7 @@ func TestMulti_RollsBack(t *testing.T) {
 		redistest.Eventually(t, locktest.Patience, "rolled back", func() bool { return len(locktest.LastingKeys(srv)) == 1 && len(locktest.LastingKeys(srv2)) == 0 })
 
 		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { _, err := l.Lock(ctx); left <- err }()
+		left := redistest.Begin(func() error { _, err := l.Lock(ctx); return err })
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
 		cancel()
 		if err := <-left; !errors.Is(err, holdfast.ErrNotAcquired) || !errors.Is(err, context.Canceled) {

@@ -118,9 +118,7 @@ func TestForceUnlockOf(t *testing.T) {
 					if r.Err != nil {
 						t.Fatal(r.Err)
 					}
-					if err := r.Lease.Unlock(ctx); err != nil {
-						t.Error(err)
-					}
+					redistest.Check(t, r.Lease.Unlock(ctx))
 				}
 				if err := second.Unlock(ctx); !errors.Is(err, holdfast.ErrLeaseLost) {
 					t.Errorf("Unlock of the holder: %v", err)

@@ -114,9 +114,7 @@ func TestIdentity_IsRefreshed(t *testing.T) {
 		if n := m.Stats().Commands - before; n < 170 || n > 190 {
 			t.Errorf("%d commands in an hour, want one every 20 s", n)
 		}
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, m.Close(context.Background()))
 		if keys := srv.Keys(); len(keys) != 0 {
 			t.Errorf("after Close: %q", keys)
 		}

@@ -141,9 +141,7 @@ func TestOdd_RightWithoutTTL(t *testing.T) {
 		persist()
 		n := a.Stats().Renewals
 		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
-		if err := lease.Err(); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, lease.Err())
 		srv.RequireTTLs(t)
 		locktest.MustUnlock(t, lease)
 		srv.RequireNoKeys(t)
@@ -167,13 +165,9 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 		for name, l := range map[string]holdfast.Locker{"a": m.Mutex("a"), "b": m.FairMutex("b"), "c": m.RWMutex("c"), "d": m.RWMutex("d").RLocker()} {
 			lease := locktest.MustLock(t, l)
 			srv.Admin().Persist(t.Context(), name)
-			if err := lease.Extend(t.Context(), 20*time.Millisecond); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, lease.Extend(t.Context(), 20*time.Millisecond))
 			covers(name, lease)
-			if err := lease.Extend(t.Context(), time.Hour); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, lease.Extend(t.Context(), time.Hour))
 			srv.Admin().Persist(t.Context(), name)
 			restored(name)
 			covers(name, lease)

@@ -110,9 +110,7 @@ func TestWrongKey_DoesNotKeepUnlock(t *testing.T) {
 					srv.Admin().RPush(t.Context(), family+"queue:{a}", "hf-0a:1")
 					srv.Admin().Do(t.Context(), "set", family+part+":{a}", "x")
 				}
-				if err := lease.Unlock(t.Context()); err != nil {
-					t.Error(err)
-				}
+				redistest.Check(t, lease.Unlock(t.Context()))
 				if srv.Admin().Exists(t.Context(), "a").Val() != 0 {
 					t.Error("the lock is held")
 				}

@@ -30,9 +30,7 @@ func TestLogs_ManyLostLeases(t *testing.T) {
 			locktest.MustLock(t, m.Mutex(fmt.Sprint("many:", i), holdfast.WithFixedLease(3*time.Second)))
 		}
 		redistest.Eventually(t, locktest.Patience, "all are lost", func() bool { return m.Stats().Lost == n })
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, m.Close(context.Background()))
 		alone, rest := log.With("holdfast: lease lost lock="), log.With("holdfast: lease lost, and others")
 		count := len(alone)
 		for _, line := range rest {
@@ -119,9 +117,7 @@ func TestLogs_LinesOfAnOutage(t *testing.T) {
 	if r := <-second; r.Err != nil {
 		t.Error(r.Err)
 	}
-	if err := m.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, m.Close(context.Background()))
 	var got []string
 	for _, line := range log.With("holdfast: ") {
 		if !strings.HasPrefix(line, "DEBUG") && !strings.Contains(line, "lease lost") {
@@ -198,9 +194,7 @@ func TestLogs_ByDefault(t *testing.T) { // not parallel: the default logger is t
 				t.Fatal(r.Err)
 			}
 		}
-		if err := errors.Join(told.Close(t.Context()), silent.Close(t.Context())); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, errors.Join(told.Close(t.Context()), silent.Close(t.Context())))
 		if ended := lines.With("INFO holdfast: redis answers again lasted="); len(ended) != 1 || len(lines.With("")) != 2 {
 			t.Errorf("lines: %q", lines.With(""))
 		}

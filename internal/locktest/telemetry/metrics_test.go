@@ -90,9 +90,7 @@ func TestMetrics_HoldDuration(t *testing.T) {
 		if _, err := m.Mutex("g").Lock(ended); err == nil { // never held
 			t.Error("locked under a context that has ended")
 		}
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, m.Close(context.Background()))
 		wantSeries(t, reader, "holdfast.hold.duration", map[string]float64{
 			"released mutex": 1, "released multi": 1, "lost fair": 1, "max_hold read": 1, "closed mutex": 1,
 		})
@@ -116,9 +114,7 @@ func TestMetrics_WaitModes(t *testing.T) {
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return other.Stats().Subscriptions > 0 })
 		locktest.MustUnlock(t, held)
 		locktest.MustUnlock(t, last())
-		if err := other.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, other.Close(context.Background()))
 		grants := series(t, reader, "holdfast.grants")
 		remote := grants["mutex grant"] + grants["mutex wait"] // a message that is late is confirmed
 		if remote != 1 || grants["mutex fast"] != 1 || grants["mutex reentry"] != 1 || grants["mutex handoff"] != 1 || len(grants) != 4 {

@@ -121,9 +121,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		_, err := m.ForceUnlock(ctx, "job")
 		return err
 	})
-	if !errors.Is(err, holdfast.ErrLeaseLost) {
-		t.Errorf("keepsTheError: %v, want the loss", err)
-	}
+	locktest.WantErr(t, err, holdfast.ErrLeaseLost, nil)
 	under := func(ctx context.Context, _ *holdfast.Lease) error { return run(ctx) }
 	for name, err := range map[string]error{
 		"keepsTheError": keepsTheError(ctx, m, run),

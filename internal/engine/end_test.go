@@ -22,9 +22,7 @@ func TestExtend_AfterTheEndIsTheLoss(t *testing.T) {
 	t.Parallel()
 	m, _, _, lease := heldFor(t, holdfast.WithFixedLease(time.Minute))
 	inside(lease).SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
-	if err := lease.Extend(t.Context(), time.Hour); !errors.Is(err, holdfast.ErrLeaseLost) {
-		t.Errorf("%v, want holdfast.ErrLeaseLost", err)
-	}
+	locktest.WantErr(t, lease.Extend(t.Context(), time.Hour), holdfast.ErrLeaseLost, nil)
 	inside(lease).Expire()
 	if lost := m.Stats().Lost; lost != 1 {
 		t.Errorf("lost %d times", lost)
@@ -43,9 +41,7 @@ func TestUnlock_AfterASleepOfTheHost(t *testing.T) {
 	}
 	srv.Admin().Del(t.Context(), "a") // it has expired
 	p.LoseReply(locktest.ScriptOn("a", "lock_release"), 1)
-	if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
-		t.Errorf("%v, want holdfast.ErrLeaseLost", err)
-	}
+	locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 }
 
 // The end of a lease has passed when its manager is closed, and the timer has not run: the lease was lost.

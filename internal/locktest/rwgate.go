@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -24,9 +23,7 @@ func (e *Env) loopers(l holdfast.Locker, n int) (rounds *atomic.Int64, stop func
 			for {
 				got, err := l.Lock(ctx)
 				if err != nil {
-					if !errors.Is(err, context.Canceled) {
-						e.Errorf("loop: %v", err)
-					}
+					e.WantErr(err, context.Canceled)
 					return
 				}
 				rounds.Add(1)

@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -315,9 +314,7 @@ var waitScenarios = map[string]func(*Env){
 				for {
 					l, err := e.Lock(busy).Lock(ctx)
 					if err != nil {
-						if !errors.Is(err, context.Canceled) {
-							e.Error(err)
-						}
+						e.WantErr(err, context.Canceled)
 						return
 					}
 					e.tick()

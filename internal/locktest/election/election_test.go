@@ -80,12 +80,8 @@ func TestElection_OneLeads(t *testing.T) {
 		if a.Term() != nil {
 			t.Error("a still leads")
 		}
-		if err := first.Proclaim(t.Context(), "late"); !errors.Is(err, holdfast.ErrNotHeld) {
-			t.Errorf("Proclaim after Resign: %v", err)
-		}
-		if err := first.Resign(t.Context()); !errors.Is(err, holdfast.ErrNotHeld) {
-			t.Errorf("Resign after Resign: %v", err)
-		}
+		locktest.WantErr(t, first.Proclaim(t.Context(), "late"), holdfast.ErrNotHeld, nil)
+		locktest.WantErr(t, first.Resign(t.Context()), holdfast.ErrNotHeld, nil)
 		wantLeader(t, b, "b:80")
 		resign(t, second)
 		wantLeader(t, b, "")
@@ -144,12 +140,8 @@ func TestObserve_SeesEachChange(t *testing.T) {
 		srv.Admin().Del(t.Context(), "seat") // as an operator does: no message tells of it
 		expect("")
 		<-second.Lease().Done()
-		if err := second.Proclaim(t.Context(), "late"); !errors.Is(err, holdfast.ErrLeaseLost) {
-			t.Errorf("Proclaim after a loss: %v", err)
-		}
-		if err := second.Resign(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
-			t.Errorf("Resign after a loss: %v", err)
-		}
+		locktest.WantErr(t, second.Proclaim(t.Context(), "late"), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, second.Resign(t.Context()), holdfast.ErrLeaseLost, nil)
 	})
 }
 

@@ -30,9 +30,7 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 		if !errors.As(context.Cause(ctx), &lost) || lost.Name != "b" || lease.Valid() {
 			t.Errorf("cause %v, valid %v", context.Cause(ctx), lease.Valid())
 		}
-		if err := lease.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLeaseLost) {
-			t.Errorf("Unlock: %v", err)
-		}
+		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 		redistest.Eventually(t, locktest.Patience, "the others are released", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
 	})
 }
@@ -47,9 +45,7 @@ func TestMulti_ExtendAndClose(t *testing.T) {
 		}
 		redistest.Must(t, m.Close(t.Context()))
 		<-lease.Done()
-		if err := lease.Err(); !errors.Is(err, holdfast.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		locktest.WantErr(t, lease.Err(), holdfast.ErrClosed, nil)
 		srv.RequireNoKeys(t)
 	})
 }

@@ -120,9 +120,7 @@ func TestForceUnlockOf(t *testing.T) {
 					}
 					redistest.Check(t, r.Lease.Unlock(ctx))
 				}
-				if err := second.Unlock(ctx); !errors.Is(err, holdfast.ErrLeaseLost) {
-					t.Errorf("Unlock of the holder: %v", err)
-				}
+				locktest.WantErr(t, second.Unlock(ctx), holdfast.ErrLeaseLost, nil)
 			})
 		}
 	}

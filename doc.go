@@ -147,6 +147,7 @@
 //   - [ErrLeaseLost], [ErrMaxHold]: the lease ended before its Unlock.
 //   - [ErrNotReleased]: Do called its function, and Redis has not confirmed the release.
 //   - [ErrReleased], [ErrNotHeld]: the lease was already unlocked.
+//   - [ErrNoLeader]: no process leads the Election.
 //   - [ErrClosed]: the Manager is closed.
 //   - [ErrWouldDeadlock], [ErrWrongKind], [ErrInvalidName], [ErrInvalidOption]: the call is a
 //     mistake.

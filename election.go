@@ -15,9 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// ErrNoLeader: no process leads the election at this moment. Leader returns it.
-var ErrNoLeader = errors.New("holdfast: no leader")
-
 // maxProclaimed bounds what a leader says of itself, in bytes.
 const maxProclaimed = 4 << 10
 

@@ -40,6 +40,9 @@ var (
 	// *ReleaseError has the cause. The lock is released in the background, or expires with its TTL.
 	ErrNotReleased = errors.New("holdfast: release not confirmed")
 
+	// ErrNoLeader: no process leads the election at this moment. Election.Leader returns it.
+	ErrNoLeader = errors.New("holdfast: no leader")
+
 	// ErrClosed: the Manager is closed.
 	ErrClosed = errors.New("holdfast: manager closed")
 

@@ -83,7 +83,8 @@ func second(_ *holdfast.Lease, err error) error { return err }
 func TestErrors_TextsOfSentinels(t *testing.T) {
 	want := []string{
 		"holdfast: lock not acquired", "holdfast: lease lost", "holdfast: maximum hold time reached", "holdfast: lease released",
-		"holdfast: lease already released", "holdfast: release not confirmed", "holdfast: manager closed", "holdfast: would deadlock",
+		"holdfast: lease already released", "holdfast: release not confirmed", "holdfast: no leader", "holdfast: manager closed",
+		"holdfast: would deadlock",
 		"holdfast: key is of another kind", "holdfast: invalid lock name", "holdfast: invalid option", "holdfast: redis unavailable",
 	}
 	var got []string

@@ -240,9 +240,7 @@ func TestReentry_OfSeveralLocks(t *testing.T) {
 			}
 		}
 	}
-	if n := m.Stats().Commands - before; n != 0 {
-		t.Errorf("%d commands", n)
-	}
+	redistest.Want(t, m.Stats().Commands-before, 0, "%d commands")
 	locktest.MustUnlock(t, whole)
 
 	a := locktest.MustLock(t, parts[0])

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // many is a manager with n locks, half of them waited for.
@@ -144,9 +145,7 @@ func TestPage_RequestsShareALook(t *testing.T) {
 			clients.Go(func() { get(t, h.protected(), []string{"/", "/?q=a", "/?format=json", "/lock?name=a"}[i%4]) })
 		}
 		clients.Wait()
-		if looks := m.looks.Load(); looks != n {
-			t.Errorf("%d looks, want %d", looks, n)
-		}
+		redistest.Want(t, m.looks.Load(), n, "%d looks, want %d")
 		now = now.Add(time.Hour)
 	}
 }

@@ -37,9 +37,7 @@ func TestRun_ClosedStreams(t *testing.T) {
 	}
 	srv.RequireNoKeys(t)
 	hold(t, srv, "held")
-	if status := startClosed(t, urlOf(srv), "<&-", "unlock", "held").wait(t); status != exitRefused {
-		t.Errorf("unlock: exit status %d, want %d", status, exitRefused)
-	}
+	redistest.Want(t, startClosed(t, urlOf(srv), "<&-", "unlock", "held").wait(t), exitRefused, "unlock: exit status %d, want %d")
 	if status := startClosed(t, urlOf(srv), ">&-", "ls").wait(t); status != 0 && status != exitFailed {
 		t.Errorf("ls: exit status %d", status)
 	}

@@ -172,9 +172,7 @@ gone
 			srv.Admin().PExpire(t.Context(), "old", 9*time.Second) // as newGallery does: the cases before took their time
 			i := start(t, urlOf(srv), tt.args...)
 			i.exits(t, tt.status)
-			if got := "\n" + steady(i.stdout.String()); got != tt.stdout {
-				t.Errorf("stdout is%s\nwant%s", got, tt.stdout)
-			}
+			redistest.Want(t, "\n"+steady(i.stdout.String()), tt.stdout, "stdout is%s\nwant%s")
 			if i.stderr.Len() > 0 {
 				t.Errorf("stderr: %q", &i.stderr)
 			}

@@ -232,9 +232,7 @@ func TestRun_MajorityOfServers(t *testing.T) {
 	}
 	args = append(args, "--", "true")
 	servers[1].Kill()
-	if status := start(t, "", args...).wait(t); status != 0 {
-		t.Errorf("with two of three servers: exit status %d", status)
-	}
+	redistest.Want(t, start(t, "", args...).wait(t), 0, "with two of three servers: exit status %d")
 	servers[2].Kill()
 	i := start(t, "", args...)
 	i.exits(t, 125, "connection refused")

@@ -104,9 +104,7 @@ func TestTop_HandoffsWithTokens(t *testing.T) {
 		}
 		held = r.Lease
 	}
-	if got := see(time.Second); got != "~3.0" {
-		t.Errorf("three hand-offs in a second: %s", got)
-	}
+	redistest.Want(t, see(time.Second), "~3.0", "three hand-offs in a second: %s")
 }
 
 func TestTop_Sorts(t *testing.T) {
@@ -132,9 +130,7 @@ func TestTop_Sorts(t *testing.T) {
 				t.Errorf("a line of %d runes on a screen of 20: %q", n, line)
 			}
 		}
-		if n := strings.Count(top.frame(20, 5), "\n"); n != 5 {
-			t.Errorf("%d lines on a screen of 5", n)
-		}
+		redistest.Want(t, strings.Count(top.frame(20, 5), "\n"), 5, "%d lines on a screen of 5")
 	}
 	if !slices.Equal([]string{next(sorts, sortTTL), next(filters, filterAll)}, []string{sortWaiting, filterWaiting}) {
 		t.Error("keys do not go round")

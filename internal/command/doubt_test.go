@@ -38,9 +38,7 @@ func TestDoubt_SilentServerIsNotFlooded(t *testing.T) {
 			t.Errorf("call %d: %v, %v, %v", i, r.Value, r.Outcome, r.Err)
 		}
 	}
-	if n := p.Count(redistest.Command("ping")); n > 8 {
-		t.Errorf("%d PINGs in two seconds of silence", n)
-	}
+	redistest.WantMost(t, p.Count(redistest.Command("ping")), 8, "%d PINGs in two seconds of silence")
 }
 
 // Each call that went over a dead connection is told of, once, and a copy of it is answered.
@@ -169,9 +167,7 @@ func TestDoubt_LivingConnectionsStay(t *testing.T) {
 // does not count.
 func TestTrips_LeastOfTheLatest(t *testing.T) {
 	var trips trips
-	if d := trips.least(); d != 0 {
-		t.Errorf("%v before the first", d)
-	}
+	redistest.Want(t, trips.least(), 0, "%v before the first")
 	for i, tc := range []struct{ took, want time.Duration }{
 		{6250, 6250}, {1250, 1250}, {5000, 1250}, {1300, 1250}, {1400, 1250},
 		{1500, 1300}, {1600, 1300}, {1700, 1400}, // the server has moved away

@@ -49,9 +49,7 @@ func TestMerged_Traces(t *testing.T) {
 		return c
 	}
 	all(t, x, traced, "one")
-	if got := <-s.alone; got != "one" {
-		t.Errorf("alone: %v", got)
-	}
+	redistest.Want(t, <-s.alone, "one", "alone: %v")
 	all(t, x, traced, names(64, "n%d")...)
 	if got := <-s.together; got != nil {
 		t.Errorf("together: %v", got)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // What is merged, and what is not.
@@ -89,17 +91,13 @@ func TestMerger_Learn(t *testing.T) {
 		return n
 	}
 	b := &bundle{s.many, calls[:4]}
-	if n := most(); n > 15 {
-		t.Errorf("%d calls, of which nothing is known", n)
-	}
+	redistest.WantMost(t, most(), 15, "%d calls, of which nothing is known")
 	m.learn(b, []any{int64(0), int64(0), int64(1), int64(-1)})
 	if n := most(); n < 32 || n > mergeMost {
 		t.Errorf("%d calls that are short", n)
 	}
 	m.learn(b, []any{int64(0), []any{}, "g", errors.New("x")})
-	if n := most(); n > 20 {
-		t.Errorf("%d calls that are long", n)
-	}
+	redistest.WantMost(t, most(), 20, "%d calls that are long")
 	m.learn(b, []any{int64(0), int64(0), int64(0), []any{}})
 	if n := most(); n <= 20 || n >= 50 {
 		t.Errorf("%d calls, some of which are long", n)

@@ -130,7 +130,5 @@ func TestTurns_WaitIsNoRoundTrip(t *testing.T) {
 		p.Forget()
 		repeated(t, x, "k")
 	}
-	if d := x.RoundTrip(); d > turnAtMost/2 {
-		t.Errorf("the round trip is %v", d)
-	}
+	redistest.WantMost(t, x.RoundTrip(), turnAtMost/2, "the round trip is %v")
 }

@@ -75,9 +75,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 	}
 	lease, err := locks.Mutex("account:7").Lock(t.Context())
 	must(t, err)
-	if n := client.Exists(t.Context(), "app1:account:7").Val(); n != 1 {
-		t.Error("the name mapper has no effect")
-	}
+	redistest.Want(t, client.Exists(t.Context(), "app1:account:7").Val(), 1, "the name mapper has no effect")
 	if err := payOrSkip(t.Context(), locks); err != nil {
 		t.Errorf("while it is busy: %v", err)
 	}

@@ -113,9 +113,7 @@ func TestCost_ReentryIsLocal(t *testing.T) {
 		redistest.Must(t, err)
 		_ = inner.Unlock(ctx)
 	})
-	if n := m.Stats().Commands - before; n != 0 {
-		t.Errorf("%d commands", n)
-	}
+	redistest.Want(t, m.Stats().Commands-before, 0, "%d commands")
 	if allocs > 2 && !raceEnabled {
 		t.Errorf("%.0f allocations", allocs)
 	}
@@ -190,9 +188,7 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 	round("warm:")
 	before := heap()
 	round("measured:")
-	if d := heap() - before; d > 1<<20 {
-		t.Errorf("5,000 names left %d bytes", d)
-	}
+	redistest.WantMost(t, heap()-before, 1<<20, "5,000 names left %d bytes")
 }
 
 // A lock that goes to and fro between processes leaves each inbox and comes back to it with every

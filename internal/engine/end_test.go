@@ -24,9 +24,7 @@ func TestExtend_AfterTheEndIsTheLoss(t *testing.T) {
 	inside(lease).SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
 	locktest.WantErr(t, lease.Extend(t.Context(), time.Hour), holdfast.ErrLeaseLost, nil)
 	inside(lease).Expire()
-	if lost := m.Stats().Lost; lost != 1 {
-		t.Errorf("lost %d times", lost)
-	}
+	redistest.Want(t, m.Stats().Lost, 1, "lost %d times")
 }
 
 // The host has slept beyond the deadline, and the connection has died meanwhile: that the repeated release finds

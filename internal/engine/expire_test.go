@@ -122,9 +122,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 		if _, err := m.Inspect(t.Context(), "a"); err != nil { // answered after it, were it sent
 			t.Fatal(err)
 		}
-		if n := p.Count(isScript); n != 1 {
-			t.Errorf("%d commands", n)
-		}
+		redistest.Want(t, p.Count(isScript), 1, "%d commands")
 		gate.Release()
 		redistest.Check(t, <-unlocked)
 		redistest.Check(t, locktest.Unlock(read))

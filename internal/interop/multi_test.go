@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Redisson's MultiLock and RedLock are made of locks that we can hold as well.
@@ -78,9 +80,7 @@ func spinLock(e *env) {
 	spin.refused(java)
 	waiting = spin.java[1].start(e, e.thread(2), "lock", "spin", e.key, -1)
 	released = e.unlock(golang, 2)
-	if waited := waiting.want("ok").ended.Sub(released.began); waited > slack {
-		e.Errorf("the spin lock entered %v after ours was released", waited)
-	}
+	redistest.WantMost(e, waiting.want("ok").ended.Sub(released.began), slack, "the spin lock entered %v after ours was released")
 	spin.unlock(spin.java[1], 2)
 	e.free()
 }

@@ -74,9 +74,7 @@ var acquireScenarios = map[string]func(*Env){
 			_, err := lock(ctx)
 			e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled, cause)
 		}
-		if n := p.Count(isCommand); n != 0 {
-			e.Errorf("%d commands", n)
-		}
+		redistest.Want(e, p.Count(isCommand), 0, "%d commands")
 	},
 
 	// AC-05, S11
@@ -102,9 +100,7 @@ var acquireScenarios = map[string]func(*Env){
 		p.Record()
 		_, err := e.Lock(m).TryLock(bg)
 		e.WantErr(err, holdfast.ErrNotAcquired)
-		if n := p.Count(isCommand); n != 0 {
-			e.Errorf("%d commands", n)
-		}
+		redistest.Want(e, p.Count(isCommand), 0, "%d commands")
 		e.MustUnlock(held)
 	},
 
@@ -132,9 +128,7 @@ var acquireScenarios = map[string]func(*Env){
 			if _, err := e.Lock(m).TryLock(bg); !errors.Is(err, holdfast.ErrNotAcquired) {
 				e.Errorf("free before the last lease is unlocked: %v", err)
 			}
-			if n := p.Count(isCommand); n != 0 {
-				e.Errorf("%d commands", n)
-			}
+			redistest.Want(e, p.Count(isCommand), 0, "%d commands")
 			e.MustUnlock(got)
 		}
 		e.Free()
@@ -184,9 +178,7 @@ var acquireScenarios = map[string]func(*Env){
 		e.srv.Admin().PExpire(bg, e.Key, time.Minute)
 		err := held.Unlock(bg)
 		e.WantErr(err, holdfast.ErrLeaseLost)
-		if n := e.srv.Admin().Exists(bg, e.Key).Val(); n != 1 {
-			e.Error("another owner's lock was released")
-		}
+		redistest.Want(e, e.srv.Admin().Exists(bg, e.Key).Val(), 1, "another owner's lock was released")
 	},
 
 	// AC-92, AC-94
@@ -236,9 +228,7 @@ var acquireScenarios = map[string]func(*Env){
 				e.Errorf("%v is no OptionError with a reason", err)
 			}
 		}
-		if n := p.Count(isCommand); n != 0 {
-			e.Errorf("%d commands", n)
-		}
+		redistest.Want(e, p.Count(isCommand), 0, "%d commands")
 		e.srv.RequireNoKeys(e)
 	},
 

@@ -293,9 +293,7 @@ var fairScenarios = map[string]func(*Env){
 		start := time.Now()
 		e.MustUnlock(held)
 		e.MustUnlock(<-waits)
-		if d := time.Since(start); d > e.bound(prompt) {
-			e.Errorf("served after %v", d)
-		}
+		redistest.WantMost(e, time.Since(start), e.bound(prompt), "served after %v")
 		e.Clean(m, Tombstones)
 	},
 }

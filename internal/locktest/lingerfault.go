@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // lingerFaultScenarios are about WithLinger where messages are lost, processes die, and others do not ask.
@@ -105,9 +106,7 @@ var lingerFaultScenarios = map[string]func(*Env){
 		e.idle(m)
 		other := e.Manager(byMessage...)
 		e.Busy(e.Lock(other).TryLock)
-		if n := other.Stats().Commands; n != 1 {
-			e.Errorf("%d commands", n)
-		}
+		redistest.Want(e, other.Stats().Commands, 1, "%d commands")
 		gate.Release()
 		questions.Release()
 		e.MustUnlock(e.Soon("what a process keeps", waiting))

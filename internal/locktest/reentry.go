@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // A call re-enters a lock if its context descends from that of a held lease of that very lock, and
@@ -88,9 +89,7 @@ var reentryScenarios = map[string]func(*Env){
 			leases = append(leases, got)
 			ctx = got.Context(ctx)
 		}
-		if n := len(e.Holders()); n != 1 {
-			e.Errorf("%d holders", n)
-		}
+		redistest.Want(e, len(e.Holders()), 1, "%d holders")
 		for _, got := range leases[1:] {
 			e.MustUnlock(got)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // limited returns a client of a user who may do everything at first, and a function that
@@ -186,9 +187,7 @@ var refusalScenarios = map[string]func(*Env){
 				return m.Stats().Troubles > before+2
 			}
 		})
-		if n := e.srv.Admin().LLen(bg, e.queue()).Val(); n != 1 {
-			e.Errorf("%d stand in the queue", n)
-		}
+		redistest.Want(e, e.srv.Admin().LLen(bg, e.queue()).Val(), 1, "%d stand in the queue")
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "0")
 		e.MustUnlock(held)
 		e.MustUnlock(<-got)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var releaseScenarios = map[string]func(*Env){
@@ -125,9 +126,7 @@ var releaseScenarios = map[string]func(*Env){
 		e.Server().Admin().Set(bg, e.Key, "mine", 0)
 		_, err := e.ForceUnlock(m)
 		e.WantErr(err, holdfast.ErrWrongKind)
-		if v := e.srv.Admin().Get(bg, e.Key).Val(); v != "mine" {
-			e.Errorf("the value is %q", v)
-		}
+		redistest.Want(e, e.srv.Admin().Get(bg, e.Key).Val(), "mine", "the value is %q")
 		for _, hash := range [][]any{
 			{"name", "Ann", "mail", "a@b"}, {"mode", "dark"},
 			{"name", "Ann"}, {"visits", 17}, {"user:1", "Ann"}, {"user:1", 0}, {"candidate:7", 12}, {"mode", "read"}, {"mode", "read", "page", 5}, {"mode", "read", "page:5", 5},
@@ -192,9 +191,7 @@ var releaseScenarios = map[string]func(*Env){
 		e.Worst("L8:Unlock-on-a-frozen-server", time.Since(start))
 		e.WantErr(err, holdfast.ErrUnavailable)
 		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable) // still
-		if held := m.Stats().Held; held != 0 {
-			e.Errorf("%d holds are renewed", held)
-		}
+		redistest.Want(e, m.Stats().Held, 0, "%d holds are renewed")
 		e.srv.Resume()
 		e.Eventually("Unlock is told", func() bool { return l.Unlock(bg) == nil })
 		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)

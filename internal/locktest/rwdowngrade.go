@@ -108,9 +108,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		redistest.Must(e, err)
 		e.MustUnlock(write)
 		e.Queued(1)
-		if n := m.Stats().Polls - polls; n != 0 {
-			e.Errorf("it stands there behind %d polls", n)
-		}
+		redistest.Want(e, m.Stats().Polls-polls, 0, "it stands there behind %d polls")
 		e.MustUnlock(read)
 		e.MustUnlock(e.Soon("the writer", second))
 		e.Clean(m)

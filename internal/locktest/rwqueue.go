@@ -22,9 +22,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		for _, r := range behind {
 			inside = append(inside, e.Soon("a reader", r))
 		}
-		if n := len(e.Holders()); n != len(inside) {
-			e.Errorf("%d holders", n)
-		}
+		redistest.Want(e, len(e.Holders()), len(inside), "%d holders")
 		for _, l := range inside {
 			e.MustUnlock(l)
 		}

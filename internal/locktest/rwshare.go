@@ -114,9 +114,7 @@ var rwShareScenarios = map[string]func(*Env){
 		ofTheLock := func(cmd []string) bool { return script(cmd) && len(cmd) > 3 && cmd[3] == e.Key }
 		p.Record()
 		leases := []*holdfast.Lease{e.MustRLock(l)}
-		if n := p.Count(ofTheLock); n != 1 {
-			e.Errorf("%d commands for the first reader", n)
-		}
+		redistest.Want(e, p.Count(ofTheLock), 1, "%d commands for the first reader")
 		p.Record()
 		for range 100 {
 			leases = append(leases, e.MustRLock(l))
@@ -134,9 +132,7 @@ var rwShareScenarios = map[string]func(*Env){
 			e.Error("the first reader is out")
 		}
 		e.MustUnlock(leases[0])
-		if n := p.Count(ofTheLock); n != 1 {
-			e.Errorf("%d commands for the last reader's leaving", n)
-		}
+		redistest.Want(e, p.Count(ofTheLock), 1, "%d commands for the last reader's leaving")
 		e.Clean(m, Tombstones)
 	},
 

@@ -202,9 +202,7 @@ var stayScenarios = map[string]func(*Env){
 		l := e.MustLock(e.Lock(m, holdfast.WithLease(time.Hour), holdfast.WithHoldAtLeast(longStay)))
 		e.srv.Admin().Del(bg, e.Key)
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-		if n := e.srv.Admin().Exists(bg, e.Key).Val(); n != 0 {
-			e.Error("Unlock made the key again")
-		}
+		redistest.Want(e, e.srv.Admin().Exists(bg, e.Key).Val(), 0, "Unlock made the key again")
 		e.Clean(m)
 	},
 }
@@ -217,9 +215,7 @@ var rwStayScenarios = map[string]func(*Env){
 		began := time.Now()
 		reader := e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
 		beside, alike := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
-		if held := m.Stats().Held; held != 3 {
-			e.Errorf("%d holds, want one for each", held)
-		}
+		redistest.Want(e, m.Stats().Held, 3, "%d holds, want one for each")
 		e.MustUnlock(alike)
 		e.MustUnlock(beside)
 		writer := e.Locking(e.RW(other))

@@ -100,9 +100,7 @@ return global
 				t.Errorf("%s: %q, want %q", c.what, got, c.want)
 			}
 		}
-		if n := rdb.Get(t.Context(), "a3").Val(); n != "1" {
-			t.Errorf("what was written before an error is %q", n)
-		}
+		redistest.Want(t, rdb.Get(t.Context(), "a3").Val(), "1", "what was written before an error is %q")
 	})
 }
 

@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"cmp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,4 +39,30 @@ func Begin(call func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
 	return ended
+}
+
+// Want fails unless got is want. says is what is wrong then, with a verb for got, and perhaps one for want.
+func Want[T comparable](t testing.TB, got, want T, says string) {
+	t.Helper()
+	if got != want {
+		report(t, says, got, want)
+	}
+}
+
+// WantMost fails if got is more than most.
+func WantMost[T cmp.Ordered](t testing.TB, got, most T, says string) {
+	t.Helper()
+	if got > most {
+		report(t, says, got, most)
+	}
+}
+
+// report fills a text in, in which the verbs for its values may be left out.
+func report(t testing.TB, says string, values ...any) {
+	t.Helper()
+	verbs := strings.Count(strings.ReplaceAll(says, "%%", ""), "%")
+	if verbs == 0 {
+		says, verbs = says+": %v", 1
+	}
+	t.Errorf(says, values[:verbs]...)
 }

@@ -33,9 +33,7 @@ func everyClientCanLock(t *testing.T, managers []*holdfast.Manager) {
 // wantFree fails if the lock's key is left over.
 func wantFree(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
-	if n := c.Owner(name).Admin().Exists(context.Background(), name).Val(); n != 0 {
-		t.Error("the lock's key is left over")
-	}
+	redistest.Want(t, c.Owner(name).Admin().Exists(context.Background(), name).Val(), 0, "the lock's key is left over")
 }
 
 // AC-85. A graceful fail-over loses nothing: no error, no overlap, over 1,000 pairs.

@@ -49,9 +49,7 @@ func TestPublish_OneChannelIsForbidden(t *testing.T) {
 		mustUnlock(t, <-got[n])
 		delete(got, n)
 	}
-	if n := m.Stats().Reconnects; n > 0 {
-		t.Errorf("%d reconnections", n)
-	}
+	redistest.WantMost(t, m.Stats().Reconnects, 0, "%d reconnections")
 	f.unlock(name)
 	permit(t, c.Nodes(), "some", strings.Fields("on >secret ~* +@all &*"))
 	for _, g := range got {

@@ -177,9 +177,7 @@ func TestRights_ShardedChannelsDenied(t *testing.T) {
 	lease = <-got
 	wantPrompt(t, released)
 	mustUnlock(t, lease)
-	if n := a.Stats().Reconnects + b.Stats().Reconnects; n > 0 {
-		t.Errorf("%d reconnections", n)
-	}
+	redistest.WantMost(t, a.Stats().Reconnects+b.Stats().Reconnects, 0, "%d reconnections")
 }
 
 // WithReplicas on servers that are no cluster needs its own addition only.

@@ -39,9 +39,7 @@ func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
 		if err != nil || calls != 3 || numbers[0] >= numbers[1] || numbers[1] >= numbers[2] {
 			t.Errorf("%v after the terms %v", err, numbers)
 		}
-		if n := srv.Admin().Exists(t.Context(), "seat").Val(); n != 0 {
-			t.Error("the lock is held")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "seat").Val(), 0, "the lock is held")
 	})
 }
 
@@ -81,9 +79,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 				t.Errorf("after %s the lock is held", after)
 			}
 		}
-		if err := e.Lead(t.Context(), "a", func(context.Context, *holdfast.Term) error { return bad }); err != bad {
-			t.Errorf("of an error: %v", err)
-		}
+		redistest.Want(t, e.Lead(t.Context(), "a", func(context.Context, *holdfast.Term) error { return bad }), bad, "of an error: %v")
 		free("an error")
 		if err := e.Lead(t.Context(), "a", func(ctx context.Context, term *holdfast.Term) error { return term.Resign(ctx) }); err != nil {
 			t.Errorf("of a term that fn has ended: %v", err)
@@ -115,9 +111,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 		result := redistest.Begin(func() error { return e.Lead(waiting, "a", never(t)) })
 		locktest.Queued(t, srv, "redisson_lock_queue:{seat}", 1)
 		stop(bad)
-		if err := next(t, result); err != bad {
-			t.Errorf("of a context that ends while it waits: %v", err)
-		}
+		redistest.Want(t, next(t, result), bad, "of a context that ends while it waits: %v")
 		resign(t, term)
 	})
 }

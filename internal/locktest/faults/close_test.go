@@ -120,9 +120,7 @@ func TestClose_GivesBackWhatADeadConnectionHasTaken(t *testing.T) {
 		if err := m.Close(context.Background()); err != nil {
 			return err
 		}
-		if n := srv.Client(t).Exists(context.Background(), "b").Val(); n != 0 {
-			t.Error("Close says that all was given back, and Redis has the lock")
-		}
+		redistest.Want(t, srv.Client(t).Exists(context.Background(), "b").Val(), 0, "Close says that all was given back, and Redis has the lock")
 		return nil
 	})
 }
@@ -193,9 +191,7 @@ func TestUnlock_AtTheLastMoment(t *testing.T) {
 								t.Errorf("again: %v", err)
 							}
 							for _, m := range s.managers {
-								if n := m.Stats().Lost; n != 0 {
-									t.Errorf("%d are counted as lost", n)
-								}
+								redistest.Want(t, m.Stats().Lost, 0, "%d are counted as lost")
 							}
 						})
 					})

@@ -114,9 +114,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		locktest.MustUnlock(t, read)
 		locktest.MustUnlock(t, write) // again
-		if n := srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
-			t.Error("it is held")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 0, "it is held")
 	})
 	t.Run("after it was denied", func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -138,9 +136,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		allow("+@all")
 		locktest.MustUnlock(t, read)
 		locktest.MustUnlock(t, write)
-		if n := admin.Exists(t.Context(), "a").Val(); n != 0 {
-			t.Error("it is held")
-		}
+		redistest.Want(t, admin.Exists(t.Context(), "a").Val(), 0, "it is held")
 	})
 }
 
@@ -166,9 +162,7 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 		case <-time.After(locktest.Patience):
 			t.Error("nobody was told")
 		}
-		if n := srv.Admin().Exists(t.Context(), rights[0]).Val(); n != 0 {
-			t.Error("the right is there again")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), rights[0]).Val(), 0, "the right is there again")
 		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 		first.Release()
 	})

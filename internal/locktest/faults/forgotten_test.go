@@ -30,9 +30,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	done := redistest.Begin(func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
 	gate.Wait(t)
 	locktest.WantErr(t, <-done, holdfast.ErrUnavailable, nil)
-	if n := p.Count(force); n != 1 {
-		t.Errorf("sent %d times", n)
-	}
+	redistest.Want(t, p.Count(force), 1, "sent %d times")
 	gate.Release()
 	_ = got.Unlock(context.Background())
 }

@@ -78,9 +78,7 @@ func TestAside_WhoComesBackAtOnce(t *testing.T) {
 				return
 			}
 			locktest.MustUnlock(t, held)
-			if n := p.srv.Admin().Exists(t.Context(), "a").Val(); n != 0 {
-				t.Error("it stood in the queue, and was granted the lock")
-			}
+			redistest.Want(t, p.srv.Admin().Exists(t.Context(), "a").Val(), 0, "it stood in the queue, and was granted the lock")
 			_, err := p.a.Mutex("a").TryLock(t.Context())
 			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil) // the lock goes to who came before
 			locktest.MustUnlock(t, got())
@@ -113,9 +111,7 @@ func TestAside_Close(t *testing.T) {
 		redistest.Must(t, p.a.Close(t.Context()))
 		locktest.WantErr(t, (<-got).Err, holdfast.ErrClosed, nil)
 		locktest.MustUnlock(t, held)
-		if n := p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(); n != 0 {
-			t.Error("something is left")
-		}
+		redistest.Want(t, p.srv.Admin().Exists(t.Context(), "a", "redisson_lock_queue:{a}").Val(), 0, "something is left")
 	})
 }
 

@@ -93,9 +93,7 @@ func TestCrowd_TheDeadInFrontKeepTheServerShortly(t *testing.T) {
 				}
 				second.Release()
 				locktest.MustUnlock(t, next())
-				if left := srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(); left != 0 {
-					t.Errorf("%d keys are left", left)
-				}
+				redistest.Want(t, srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(), 0, "%d keys are left")
 			})
 		}
 	}
@@ -222,9 +220,7 @@ func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
 		if left := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val(); left != mine || strings.Contains(left, " ") {
 			t.Errorf("left is %q, not %q", left, mine)
 		}
-		if n := srv.Admin().ZCard(t.Context(), timesOfA).Val(); n != 1 {
-			t.Errorf("%d times", n)
-		}
+		redistest.Want(t, srv.Admin().ZCard(t.Context(), timesOfA).Val(), 1, "%d times")
 		locktest.MustUnlock(t, held)
 		locktest.MustUnlock(t, stays())
 	})
@@ -260,9 +256,7 @@ func TestForceUnlock_BehindACrowdOfTheDead(t *testing.T) {
 			}
 			p.Freeze(false)
 			locktest.MustUnlock(t, next())
-			if left := srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(); left != 0 {
-				t.Errorf("%d keys are left", left)
-			}
+			redistest.Want(t, srv.Admin().Exists(t.Context(), "a", crowd.queue, crowd.times).Val(), 0, "%d keys are left")
 			srv.Admin().Echo(t.Context(), "the end")
 			mon.Wait(t, "the end", locktest.Patience)
 			told := 0

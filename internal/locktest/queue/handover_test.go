@@ -107,9 +107,7 @@ func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
 		srv.ResetStats()
 		locktest.MustUnlock(t, lease)
 		lease = next()
-		if n := srv.CommandCalls("publish"); n != 0 {
-			t.Errorf("%d messages", n)
-		}
+		redistest.Want(t, srv.CommandCalls("publish"), 0, "%d messages")
 		locktest.MustUnlock(t, lease)
 	})
 }

@@ -19,9 +19,7 @@ func TestMulti_IsOneCommand(t *testing.T) {
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c", holdfast.WithLease(time.Minute)))
 		before := m.Stats().Commands
 		lease := locktest.MustLock(t, l)
-		if n := m.Stats().Commands - before; n != 1 {
-			t.Errorf("%d commands for a lock of three names", n)
-		}
+		redistest.Want(t, m.Stats().Commands-before, 1, "%d commands for a lock of three names")
 		for _, k := range []string{"a", "b", "c"} {
 			if ttl := srv.Admin().PTTL(t.Context(), k).Val(); ttl <= 0 {
 				t.Errorf("TTL of %s is %v", k, ttl)
@@ -38,9 +36,7 @@ func TestMulti_IsOneCommand(t *testing.T) {
 		if err != nil {
 			t.Fatalf("re-entry without waiting: %v", err)
 		}
-		if n := m.Stats().Commands - before; n != 1 {
-			t.Errorf("%d commands with re-entries", n)
-		}
+		redistest.Want(t, m.Stats().Commands-before, 1, "%d commands with re-entries")
 		locktest.MustUnlock(t, tried)
 		locktest.MustUnlock(t, lease)
 		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
@@ -126,9 +122,7 @@ func TestMulti_OrderIsThatOfMappedNames(t *testing.T) {
 		held := locktest.MustLock(t, other.Mutex("x"))
 		got := locktest.Waits(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
 		locktest.Queued(t, srv, "redisson_lock_queue:{x}", 1)
-		if n := srv.Admin().Exists(t.Context(), "y").Val(); n != 0 {
-			t.Error("y is held by who waits for x")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "y").Val(), 0, "y is held by who waits for x")
 		locktest.MustUnlock(t, held)
 		locktest.MustUnlock(t, got())
 	})

@@ -212,9 +212,7 @@ func TestRedlock_DeadMajority(t *testing.T) {
 	begun := time.Now()
 	_, err := c.TryLock(t.Context())
 	locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("TryLock took %v", took)
-	}
+	redistest.WantMost(t, time.Since(begun), 5*time.Second, "TryLock took %v")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err = c.Lock(ctx)

@@ -86,9 +86,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 		mon := srv.Monitor(t)
 		gate.Release()
 		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, locktest.Patience)
-		if n := srv.Admin().Exists(t.Context(), "a", "b").Val(); n != 0 {
-			t.Errorf("%d are held for nobody", n)
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "a", "b").Val(), 0, "%d are held for nobody")
 	})
 }
 
@@ -147,9 +145,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		r := <-all
 		p.Refuse(false)
 		locktest.WantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
-		if n := m.Stats().Reentered; n != 0 {
-			t.Errorf("re-entered %d times", n)
-		}
+		redistest.Want(t, m.Stats().Reentered, 0, "re-entered %d times")
 		locktest.MustUnlock(t, beside)
 		locktest.MustUnlock(t, own)
 		redistest.Eventually(t, locktest.Patience, "nothing is held", func() bool { return m.Stats().Held == 0 })

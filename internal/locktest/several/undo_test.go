@@ -189,9 +189,7 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 			locktest.WantErr(t, err, context.Canceled, nil)
 		}
 		redistest.Must(t, m.Close(t.Context()))
-		if n := m.Stats().Commands; n != 0 {
-			t.Errorf("%d commands", n)
-		}
+		redistest.Want(t, m.Stats().Commands, 0, "%d commands")
 	})
 }
 
@@ -220,9 +218,7 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 		for _, m := range managers {
 			redistest.Eventually(t, locktest.Patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
 		}
-		if n := srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(); n != 0 {
-			t.Errorf("%d keys are left", n)
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(), 0, "%d keys are left")
 	})
 }
 

@@ -261,9 +261,7 @@ func TestDo_SaysTheLossOnce(t *testing.T) {
 				if err := do(t.Context(), held, func(ctx context.Context, lease *holdfast.Lease) error { return lease.Unlock(ctx) }); err != nil {
 					t.Errorf("unlocked by itself: %v", err)
 				}
-				if err := do(t.Context(), held, func(context.Context, *holdfast.Lease) error { return mine }); err != mine {
-					t.Errorf("%v is not the error as it was returned", err)
-				}
+				redistest.Want(t, do(t.Context(), held, func(context.Context, *holdfast.Lease) error { return mine }), mine, "%v is not the error as it was returned")
 				locktest.MustUnlock(t, locktest.MustLock(t, held))
 			})
 		})

@@ -222,9 +222,7 @@ func TestOdd_RedissonIsLate(t *testing.T) {
 			if m, err := sub.ReceiveMessage(within); err != nil || m.Payload != "0" {
 				t.Errorf("it is told %v, %v", m, err)
 			}
-			if n := admin.Exists(ctx, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}").Val(); n != 0 {
-				t.Error("it still stands in the queue")
-			}
+			redistest.Want(t, admin.Exists(ctx, "redisson_lock_queue:{x}", "redisson_lock_timeout:{x}").Val(), 0, "it still stands in the queue")
 		})
 	}
 }

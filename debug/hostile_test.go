@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // What is searched for is shown as text, whatever its bytes are.
@@ -96,7 +97,5 @@ func TestPage_HostileNames(t *testing.T) {
 		}
 		check(to, body(t, h.protected(), "/"+to))
 	}
-	if len(seen) != len(names) {
-		t.Errorf("%d links for %d names", len(seen), len(names))
-	}
+	redistest.Want(t, len(seen), len(names), "%d links for %d names")
 }

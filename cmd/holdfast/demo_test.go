@@ -39,9 +39,7 @@ func TestDemo_SellsTheStock(t *testing.T) {
 func TestDemo_UnsafeOversellsAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	status, stdout, stderr := invoke(t, "demo", "--unsafe")
-	if status != 1 {
-		t.Errorf("exit status %d, want 1", status)
-	}
+	redistest.Want(t, status, 1, "exit status %d, want 1")
 	if n := len(saleLine.FindAllString(stdout, -1)); n <= 10 {
 		t.Errorf("%d sales of 10 phones", n)
 	}

@@ -160,9 +160,7 @@ func TestDoctor_BadServers(t *testing.T) {
 					t.Errorf("%s: %q %q", code, f.Verdict, f.Means)
 				}
 			}
-			if status != wantStatus {
-				t.Errorf("exit status %d, want %d", status, wantStatus)
-			}
+			redistest.Want(t, status, wantStatus, "exit status %d, want %d")
 			if tt.name == "lacks keys" { // what it says to type is enough
 				var rule []any
 				for _, word := range strings.Fields(found["HF112"].Do) {

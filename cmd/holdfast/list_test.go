@@ -35,9 +35,7 @@ func TestList_ManyLocks(t *testing.T) {
 	if want := fmt.Sprintf("holdfast: 3 of %d locks are shown", n); !strings.Contains(i.stderr.String(), want) {
 		t.Errorf("stderr is %q", &i.stderr)
 	}
-	if srv.CommandCalls("keys") > 0 {
-		t.Error("KEYS was called")
-	}
+	redistest.WantMost(t, srv.CommandCalls("keys"), 0, "KEYS was called")
 }
 
 // An application's hashes are no locks, nor is a lock of Redisson whose name is too long, and hundreds of them are looked at in one call, with rests in between. With --for

@@ -30,9 +30,7 @@ func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
 	srv := redistest.Start(t)
 	must(t, srv.Admin().Set(t.Context(), "mine", "untouched", 0).Err())
 	status, stdout, stderr := invoke(t, "demo", "--redis="+urlOf(srv))
-	if status != 0 {
-		t.Errorf("exit status %d, want 0", status)
-	}
+	redistest.Want(t, status, 0, "exit status %d, want 0")
 	wantSale(t, stdout, 10, 100, 4)
 	if !strings.Contains(stdout, srv.Addr()) {
 		t.Errorf("stdout does not name %s", srv.Addr())

@@ -47,9 +47,7 @@ func TestRun_OncePerDay(t *testing.T) {
 			t.Errorf("exit status %d", status)
 		}
 	}
-	if failed != 1 {
-		t.Errorf("%d hosts failed, want the first", failed)
-	}
+	redistest.Want(t, failed, 1, "%d hosts failed, want the first")
 	if status := host().wait(t); status != 0 { // late
 		t.Errorf("exit status %d", status)
 	}

@@ -55,9 +55,7 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 				_ = i.Process.Signal(syscall.SIGTERM)
 				continue
 			case status := <-ended:
-				if status != 137 {
-					t.Errorf("exit status %d, want 137", status)
-				}
+				redistest.Want(t, status, 137, "exit status %d, want 137")
 			}
 			return
 		}
@@ -111,9 +109,7 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 		if exit := cli.ExitCoder(nil); lease != nil || !errors.As(err, &exit) || exit.ExitCode() != 143 {
 			t.Errorf("%v, %v; want status 143", lease, err)
 		}
-		if srv.Admin().Exists(t.Context(), "moment").Val() != 0 {
-			t.Error("the lock is held")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "moment").Val(), 0, "the lock is held")
 	})
 }
 
@@ -162,9 +158,7 @@ func TestRun_MaxHold(t *testing.T) {
 		if _, err := os.Stat(ready); err != nil && !t.Failed() && 2*limit < patience {
 			continue
 		}
-		if i.stdout.String() != "told\n" {
-			t.Errorf("it wrote %q, want told", i.stdout.String())
-		}
+		redistest.Want(t, i.stdout.String(), "told\n", "it wrote %q, want told")
 		return
 	}
 }

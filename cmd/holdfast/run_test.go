@@ -123,9 +123,7 @@ func TestRun_Status(t *testing.T) {
 			}
 		})
 	}
-	if srv.Admin().Exists(t.Context(), "free", "help").Val() > 0 {
-		t.Error("a lock was not given back")
-	}
+	redistest.WantMost(t, srv.Admin().Exists(t.Context(), "free", "help").Val(), 0, "a lock was not given back")
 }
 
 // Servers as a person on call meets them. Nothing is run.

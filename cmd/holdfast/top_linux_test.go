@@ -27,9 +27,7 @@ func TestTop_AtATerminal(t *testing.T) {
 	c.await(t, "the screen shows no lock forgotten", 1)
 	c.press(t, "uforever\r")
 	c.await(t, "forever is freed", 1)
-	if srv.Admin().Exists(t.Context(), "forever").Val() != 0 {
-		t.Error("it is not freed")
-	}
+	redistest.Want(t, srv.Admin().Exists(t.Context(), "forever").Val(), 0, "it is not freed")
 	if strings.Contains(c.shown(), "evil\x1b[31m") {
 		t.Error("a name has reached the terminal as it is")
 	}

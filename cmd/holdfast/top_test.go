@@ -73,9 +73,7 @@ func TestTop_AgeAndHandoffs(t *testing.T) {
 	if g := got[0]; g.handoffsText() != "0.0" || g.ageText() != "21s" {
 		t.Errorf("when it is quiet again: %s, %s", g.handoffsText(), g.ageText())
 	}
-	if len(s.locks) != 1 {
-		t.Errorf("%d locks are remembered", len(s.locks))
-	}
+	redistest.Want(t, len(s.locks), 1, "%d locks are remembered")
 }
 
 // A remote hand-off reserves 128 tokens, and is one.

@@ -65,9 +65,7 @@ func TestDoubt_DeadConnectionsAreReplaced(t *testing.T) {
 				if r := <-call(t, x, countScript, name)[0].replies; r.Outcome != Answered {
 					t.Fatalf("round %d: the copy is %v, %v", round, r.Outcome, r.Err)
 				}
-				if len(o.stranded) > 0 {
-					t.Error("told twice")
-				}
+				redistest.WantMost(t, len(o.stranded), 0, "told twice")
 				select {
 				case r := <-o.replies: // on a slow machine its lane can have given up by now
 					if r.Outcome == Answered {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -89,9 +90,7 @@ func TestRecycle_FollowsTheReply(t *testing.T) {
 		late, soon := begin(2*tick), begin(time.Minute)
 		<-late.overdue
 		synctest.Wait()
-		if len(late.recycled)+len(soon.recycled) != 0 {
-			t.Error("recycled before the reply")
-		}
+		redistest.Want(t, len(late.recycled)+len(soon.recycled), 0, "recycled before the reply")
 		close(thaw)
 		<-late.replies
 		<-soon.replies

@@ -66,9 +66,7 @@ func TestTurns_HalfAreForTheHurried(t *testing.T) {
 		{redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}), maxStranded, 4, 0, 0, false},
 	} {
 		x := New(tc.client)
-		if x.turns != tc.turns {
-			t.Errorf("%d turns, want %d", x.turns, tc.turns)
-		}
+		redistest.Want(t, x.turns, tc.turns, "%d turns, want %d")
 		s := &shard{x: x, busy: make(map[*lane]struct{}), stuck: tc.stuck, stranded: tc.stuck - tc.silent}
 		for range tc.busy {
 			s.busy[&lane{}] = struct{}{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // docs/OPTIONS.md is the reference of options, errors and bounds. Here it is compared with the code.
@@ -56,9 +57,7 @@ func TestDocs_OptionsAreThoseOfTheCode(t *testing.T) {
 			t.Errorf("%s has no heading", m[1])
 		}
 	}
-	if n != len(rows) {
-		t.Errorf("%d options, %d rows", n, len(rows))
-	}
+	redistest.Want(t, n, len(rows), "%d options, %d rows")
 }
 
 // The defaults are those of the code, and New takes the bounds and nothing beyond them.

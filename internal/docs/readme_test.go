@@ -158,9 +158,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	if _, err := m.Mutex("worker").TryLock(ctx); !errors.Is(err, holdfast.ErrClosed) {
 		t.Errorf("after the signal: %v", err)
 	}
-	if ran != 6 {
-		t.Errorf("%d of 6 functions were called", ran)
-	}
+	redistest.Want(t, ran, 6, "%d of 6 functions were called")
 	_ = fenced // needs a database; the fenced-writer example does it on Redis
 }
 

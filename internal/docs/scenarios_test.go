@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var update = flag.Bool("update", false, "TestDocs_ScenariosSayWhereTheyRun: write docs/internals/SCENARIOS.md")
@@ -54,7 +55,5 @@ func TestDocs_ScenariosOfCommandsExist(t *testing.T) {
 			}
 		}
 	}
-	if n != 4 {
-		t.Errorf("%d commands found, want 4", n)
-	}
+	redistest.Want(t, n, 4, "%d commands found, want 4")
 }

@@ -46,9 +46,7 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	if raceEnabled {
 		return // the race detector allocates for itself
 	}
-	if pair-bare > 8 {
-		t.Errorf("%.0f allocations of our own", pair-bare)
-	}
+	redistest.WantMost(t, pair-bare, 8, "%.0f allocations of our own")
 }
 
 // leastAllocs is what f allocates each time: the least of several series, because at first the manager

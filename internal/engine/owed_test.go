@@ -53,9 +53,7 @@ func TestOwed_OfAMemberThatEnds(t *testing.T) {
 	if held := managers[0].Stats().Held; !lease.Valid() || held != 0 {
 		t.Errorf("it has ended: %v; and of its member there are %d", lease.Err(), held)
 	}
-	if srv.Admin().Exists(t.Context(), "a").Val() != 1 {
-		t.Error("the member was given back")
-	}
+	redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 1, "the member was given back")
 	redistest.Check(t, locktest.Unlock(lease))
 	gone(t, srv)
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Waiters of both sides are served in the order in which they came.
@@ -36,9 +38,7 @@ func order(e *env) {
 		})
 	}
 	e.free()
-	if e.exists(queue, timeoutKey(e.key)) != 0 {
-		e.Error("the queue has been left behind")
-	}
+	redistest.Want(e, e.exists(queue, timeoutKey(e.key)), 0, "the queue has been left behind")
 }
 
 // A waiter of one side gets its turn again and again, however many callers of the other want the

@@ -45,9 +45,7 @@ var acquireScenarios = map[string]func(*Env){
 			}
 		}
 		wg.Wait()
-		if s.n != managers*goroutines*rounds {
-			e.Errorf("%d sections, want %d", s.n, managers*goroutines*rounds)
-		}
+		redistest.Want(e, s.n, managers*goroutines*rounds, "%d sections, want %d")
 		e.srv.RequireTTLs(e)
 	},
 

@@ -279,9 +279,7 @@ var cornerScenarios = map[string]func(*Env){
 	"NameMapperRenamesEverything": func(e *Env) {
 		m := e.Manager(holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
 		l := e.MustLock(e.Lock(m))
-		if l.Name() != e.Key {
-			e.Errorf("Name() = %q", l.Name())
-		}
+		redistest.Want(e, l.Name(), e.Key, "Name() = %q")
 		if keys := e.srv.Keys(); len(keys) != 1 || keys[0] != "prefix:"+e.Key {
 			e.Errorf("keys %q", keys)
 		}

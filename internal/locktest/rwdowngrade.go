@@ -67,9 +67,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		in := e.Soon("a reader of another manager", remote)
 		select {
 		case msg := <-sub.Channel():
-			if msg.Payload != "1" {
-				e.Errorf("message %q", msg.Payload)
-			}
+			redistest.Want(e, msg.Payload, "1", "message %q")
 		case <-time.After(patience):
 			e.Error("Redisson's readers are not told")
 		}

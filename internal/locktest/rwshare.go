@@ -77,9 +77,7 @@ var rwShareScenarios = map[string]func(*Env){
 			}
 		}
 		wg.Wait()
-		if s.n != 6*rounds {
-			e.Errorf("%d writes, want %d", s.n, 6*rounds)
-		}
+		redistest.Want(e, s.n, 6*rounds, "%d writes, want %d")
 		e.srv.RequireNoKeys(e, Tombstones)
 	},
 

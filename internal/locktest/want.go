@@ -212,9 +212,7 @@ type Section struct {
 
 // Enter runs the section and fails if another caller is in it.
 func (s *Section) Enter(t testing.TB, hold time.Duration) {
-	if s.inside.Add(1) != 1 {
-		t.Error("two holders at a time")
-	}
+	redistest.Want(t, s.inside.Add(1), 1, "two holders at a time")
 	s.n++
 	if hold > 0 {
 		time.Sleep(hold) // work, not waiting for anything

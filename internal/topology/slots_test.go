@@ -27,9 +27,7 @@ func TestSlots_RenewalsStayInTheirs(t *testing.T) {
 	before := m.Stats()
 	redistest.Eventually(t, patience, "two renewals of each", func() bool { return m.Stats().Renewals > before.Renewals+2*locks })
 	after := m.Stats()
-	if after.RenewalFailures > 0 {
-		t.Errorf("%d renewals failed", after.RenewalFailures)
-	}
+	redistest.WantMost(t, after.RenewalFailures, 0, "%d renewals failed")
 	commands, batches := after.Commands-before.Commands, after.Batches-before.Batches
 	t.Logf("%d renewals in %d pipelines", commands, batches)
 	for _, l := range held {

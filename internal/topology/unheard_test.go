@@ -35,9 +35,7 @@ func wantHeard(t *testing.T, ms []*holdfast.Manager, lock string) {
 	t.Logf("found out after %v, healed after %v", found, time.Since(since))
 	var r row
 	l.finish(t, &r)
-	if l.overlaps.Load() > 0 {
-		t.Errorf("%d overlaps", l.overlaps.Load())
-	}
+	redistest.WantMost(t, l.overlaps.Load(), 0, "%d overlaps")
 }
 
 // subscribe makes each manager listen: its connection stays for some seconds.

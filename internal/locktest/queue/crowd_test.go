@@ -265,9 +265,7 @@ func TestForceUnlock_BehindACrowdOfTheDead(t *testing.T) {
 					told++
 				}
 			}
-			if told != most {
-				t.Errorf("%d of the dead were told, want %d", told, most)
-			}
+			redistest.Want(t, told, most, "%d of the dead were told, want %d")
 		})
 	}
 }

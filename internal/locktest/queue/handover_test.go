@@ -159,9 +159,7 @@ func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
 		for _, want := range []string{"1", "0"} {
 			select {
 			case msg := <-sub.Channel():
-				if msg.Payload != want {
-					t.Errorf("message %q, want %q", msg.Payload, want)
-				}
+				redistest.Want(t, msg.Payload, want, "message %q, want %q")
 			case <-time.After(locktest.Patience):
 				t.Errorf("no message, want %q", want)
 			}

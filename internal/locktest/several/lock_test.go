@@ -65,9 +65,7 @@ func TestMulti_OfEveryKind(t *testing.T) {
 		l := Multi(t, Multi(t, m.FairMutex("fair"), m.RWMutex("shared").RLocker()), m.Mutex("plain", holdfast.WithFencing()))
 		reader := Multi(t, other.RWMutex("shared").RLocker(), other.Mutex("own"))
 		lease, second := locktest.MustLock(t, l), locktest.MustLock(t, reader)
-		if lease.Name() != "fair+plain+shared" {
-			t.Errorf("name %q", lease.Name())
-		}
+		redistest.Want(t, lease.Name(), "fair+plain+shared", "name %q")
 		for _, k := range []holdfast.Locker{other.FairMutex("fair"), other.RWMutex("shared"), other.Mutex("plain", holdfast.WithFencing())} {
 			if _, err := k.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 				t.Errorf("%T: %v", k, err)
@@ -87,9 +85,7 @@ func TestMulti_OfEveryKind(t *testing.T) {
 			t.Errorf("%v after %d sections", err, n)
 		}
 		srv.RequireNoKeys(t, "redisson_lock_token", "holdfast_tombstones", "plain")
-		if srv.Admin().HLen(t.Context(), "plain").Val() != 0 {
-			t.Error("plain is held")
-		}
+		redistest.Want(t, srv.Admin().HLen(t.Context(), "plain").Val(), 0, "plain is held")
 	})
 }
 

@@ -60,9 +60,7 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 				acquires++
 			}
 		}
-		if acquires != 4 {
-			t.Errorf("%d spans of acquires for a lock of three members", acquires)
-		}
+		redistest.Want(t, acquires, 4, "%d spans of acquires for a lock of three members")
 		locktest.MustUnlock(t, lease)
 		other := all.Candidate(t)
 		held := locktest.MustLock(t, other)

@@ -184,9 +184,7 @@ func TestRedisson_HoldsWhateverTimeIsLeft(t *testing.T) {
 					fastest = min(fastest, time.Since(start))
 					locktest.MustUnlock(t, lease)
 				}
-				if fastest > 20*time.Millisecond {
-					t.Errorf("the fastest of 30 has noticed after %v", fastest)
-				}
+				redistest.WantMost(t, fastest, 20*time.Millisecond, "the fastest of 30 has noticed after %v")
 			})
 		}
 	}

@@ -249,9 +249,7 @@ func TestTelemetry_NameOfAnyBytes(t *testing.T) {
 	if last := spans[len(spans)-1].Status().Description; !strings.Contains(last, "it said \uFFFD") {
 		t.Errorf("the status is %q", last)
 	}
-	if len(spans) != 3 {
-		t.Errorf("%d spans", len(spans))
-	}
+	redistest.Want(t, len(spans), 3, "%d spans")
 }
 
 // Connections lost is a sum over the managers of a program, and does not fall when one of them is

@@ -182,6 +182,8 @@ func errorOf(name string, v *lock.Verdict) error {
 		return ErrReleased
 	case lock.LeaseClosed:
 		return newLockError(ErrClosed, name)
+	case lock.TooManyPermits:
+		return &OptionError{"Acquire", nil, "semaphore " + quote(name) + " has fewer permits than its caller wants"}
 	case lock.Tokenless:
 		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	}
@@ -212,6 +214,7 @@ var sentinels = map[lock.Fact]error{
 
 	lock.Upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
 	lock.BothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
+	lock.OwnPermits:  errors.New("the context holds so many of its permits that too few are left"),
 	lock.TooLate:     errTooLate,
 	lock.Unreleased:  errors.New("manager closed, but some locks may not have been released"),
 	lock.HeldHere:    errors.New("this process holds it: a call re-enters only under the context of that lease"),

@@ -47,7 +47,10 @@ func (m *Manager) newHandle(k lock.Kind, name string, opts []LockOption) handle 
 		own, err = m.lock.with(name, opts)
 	}
 	if err == nil && own.terms.Linger != 0 && !k.Lingers() {
-		err = &OptionError{"WithLinger", own.terms.Linger, "must not be given to a FairMutex"}
+		err = &OptionError{"WithLinger", own.terms.Linger, "must not be given to a FairMutex or a Semaphore"}
+	}
+	if err == nil && own.terms.Idle != m.lock.terms.Idle && k != lock.SemaphoreKind {
+		err = &OptionError{"WithIdleTTL", own.terms.Idle, "must only be given to a Semaphore"}
 	}
 	if err == nil && own != m.lock {
 		m.engine.Process.Prepare(&own.terms)
@@ -66,6 +69,12 @@ type lockConfig struct {
 func (c *lockConfig) check() error {
 	if c.err != nil {
 		return c.err
+	}
+	if c.terms.Permits != 0 && c.terms.Fencing {
+		return &OptionError{"WithFencing", "true", "must not be given to a Semaphore"}
+	}
+	if c.terms.Idle != 0 && c.terms.Idle < c.terms.TTL {
+		return &OptionError{"WithIdleTTL", c.terms.Idle, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}
 	}
 	if c.terms.MaxHold != 0 && c.terms.MaxHold < c.terms.TTL {
 		return &OptionError{"WithMaxHold", c.terms.MaxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}

@@ -19,12 +19,13 @@ import (
 type Kind string
 
 const (
-	KindFree  Kind = "free"  // nothing: the lock is free
-	KindMutex Kind = "mutex" // a Mutex or FairMutex, or Redisson's RLock, RFencedLock or RFairLock
-	KindFair  Kind = "fair"  // a FairMutex; only from Locks: in Redis it looks like a Mutex
-	KindRead  Kind = "read"  // a read-write lock held by readers
-	KindWrite Kind = "write" // a read-write lock held by a writer
-	KindOther Kind = "other" // no lock
+	KindFree      Kind = "free"      // nothing: the lock is free
+	KindMutex     Kind = "mutex"     // a Mutex or FairMutex, or Redisson's RLock, RFencedLock or RFairLock
+	KindFair      Kind = "fair"      // a FairMutex; only from Locks: in Redis it looks like a Mutex
+	KindRead      Kind = "read"      // a read-write lock held by readers
+	KindWrite     Kind = "write"     // a read-write lock held by a writer
+	KindSemaphore Kind = "semaphore" // a Semaphore, or Redisson's RPermitExpirableSemaphore
+	KindOther     Kind = "other"     // no lock
 )
 
 // Info is what Redis knows about a lock at one moment.
@@ -54,7 +55,10 @@ type Info struct {
 	Queue   []Waiter      // the first 100 places, the next one first, including those whose time is over
 	Token   uint64        // the last fencing token granted or reserved; 0 if there was none
 
-	Ended   int         // readers that are still recorded, though their right has ended; not among Holders
+	Permits   int // of a semaphore: how many permits it has, including those that have ended and were not collected yet
+	Available int // of these, how many no one holds; below 0 after a cut, until enough have come back
+
+	Ended   int         // readers, or permits, that are still recorded, though their right has ended; not among Holders
 	More    int         // holders not shown: Holders has at most 1,000, of about 2,000 that are looked at
 	Overdue int         // places in the queue whose time is over, not among Waiters
 	Broken  []BrokenKey // keys beside the lock's own that hold something else: their fields here are 0
@@ -69,7 +73,7 @@ type BrokenKey struct {
 
 // Holder is one owner of a lock.
 type Holder struct {
-	Owner    string // owner id: of a manager of Holdfast or a client of Redisson
+	Owner    string // owner id: of a manager of Holdfast or a client of Redisson; of a permit its id, 32 hexadecimal digits
 	Holds    int    // hold count; Holdfast counts re-entry in the process and shows 1
 	Write    bool   // it holds the write side
 	Holdfast bool   // the owner id is Holdfast's
@@ -141,13 +145,13 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 // parseInfo reads the reply of inspect.lua.
 func parseInfo(value any) (Info, bool) {
 	list, ok := value.([]any)
-	if !ok || len(list) != 10 {
+	if !ok || len(list) != 12 {
 		return Info{}, false
 	}
 	kind, ok := list[0].(string)
-	var n [6]int64
-	for i := range n {
-		number, isNumber := list[1+i].(int64)
+	var n [8]int64
+	for i, at := range [...]int{1, 2, 3, 4, 5, 6, 10, 11} {
+		number, isNumber := list[at].(int64)
 		n[i], ok = number, ok && isNumber
 	}
 	holders, ok1 := list[7].([]any)
@@ -179,6 +183,9 @@ func parseInfo(value any) (Info, bool) {
 		return info, true
 	}
 	info.TTL = timeLeft(n[0])
+	if info.Kind == KindSemaphore {
+		info.Permits, info.Available = int(n[6]), int(n[7])
+	}
 	for at := range slices.Chunk(holders, 3) {
 		field, ok1 := at[0].(string)
 		value, ok2 := at[1].(string)
@@ -188,8 +195,9 @@ func parseInfo(value any) (Info, bool) {
 		}
 		owner, write := strings.CutSuffix(field, ":write")
 		holds, _ := strconv.Atoi(value)
+		_, permit := wire.PermitOwner(owner)
 		info.Holders = append(info.Holders, Holder{
-			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner), Lingers: wire.Lingers(owner), TTL: timeLeft(ttl),
+			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner) || permit, Lingers: wire.Lingers(owner), TTL: timeLeft(ttl),
 		})
 	}
 	info.Held = len(info.Holders) > 0 || info.More > 0
@@ -251,7 +259,7 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	}
 	keys := wire.ForceReleaseKeys(mapped)
 	lock, rw := wire.Channels(mapped)
-	args := append(append(keys, m.engine.Process.Publish, lock, rw), owner...)
+	args := append(append(keys, m.engine.Process.Publish, lock, rw, wire.PermitChannel(mapped)), owner...)
 	value, err := m.engine.Ask(ctx, name, engine.Unrepeatable, protocol.ForceRelease, protocol.ForceRelease.Args(len(keys), args...))
 	if err != nil {
 		return false, err

@@ -142,6 +142,10 @@ func nameOf(l Locker) string {
 		h = l.side()
 	case readSide:
 		h = l.l.readSide()
+	case permits:
+		if l.s != nil {
+			h = &l.s.one
+		}
 	case interface{ together() *handle }:
 		h = l.together()
 	}

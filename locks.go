@@ -22,11 +22,11 @@ const (
 
 // LocalLock is what this process knows about one lock that it holds, waits for or releases.
 //
-// If the process holds a read-write lock by several leases, Since, Label, WaitMode, Token, Renewed and
+// If the process holds a read-write lock or a semaphore by several leases, Since, Label, WaitMode, Token, Renewed and
 // RoundTrip are those of the oldest lease, and Deadline is the earliest.
 type LocalLock struct {
 	Name  string // as given
-	Kind  Kind   // KindMutex, KindFair, KindRead or KindWrite
+	Kind  Kind   // KindMutex, KindFair, KindSemaphore, KindRead or KindWrite
 	State LocalState
 	Since time.Time // when the lease was granted, the oldest waiter came, the release or the idle time began
 	Label string    // what WithLabel said of that caller; empty: nothing
@@ -34,7 +34,8 @@ type LocalLock struct {
 	// Of a lock that is held; else zero.
 
 	Deadline  time.Time     // as Lease.Deadline, and likewise of a lock that is idle
-	Leases    int           // leases of callers: of one owner that has re-entered, or of readers
+	Leases    int           // leases of callers: of one owner that has re-entered, of readers, or of holders of permits
+	Permits   int           // of a semaphore: how many permits these have
 	WaitMode  string        // how the lease was granted: fast, wait, handoff, grant or reentry, as in spans
 	Token     uint64        // fencing token; 0: none
 	Renewed   time.Time     // when the latest renewal that succeeded was sent; zero: there was none yet
@@ -70,14 +71,14 @@ func (m *Manager) Locks() iter.Seq[LocalLock] {
 func localLock(l engine.Local) LocalLock {
 	return LocalLock{
 		Name: l.Name, Kind: publicKind(l.Kind), State: LocalState(l.State), Since: l.Since, Label: l.Label,
-		Deadline: l.Deadline, Leases: l.Leases, WaitMode: l.WaitMode, Token: l.Token, Renewed: l.Renewed, RoundTrip: l.RoundTrip,
+		Deadline: l.Deadline, Leases: l.Leases, Permits: l.Permits, WaitMode: l.WaitMode, Token: l.Token, Renewed: l.Renewed, RoundTrip: l.RoundTrip,
 		Waiters: l.Waiters, WaitingSince: l.WaitingSince, WaiterLabel: l.WaiterLabel, WaiterHolds: l.WaiterHolds,
 	}
 }
 
 // publicKind is a kind as users see it.
 func publicKind(k lock.Kind) Kind {
-	return [...]Kind{KindMutex, KindFair, KindWrite, KindRead}[k]
+	return [...]Kind{KindMutex, KindFair, KindSemaphore, KindWrite, KindRead}[k]
 }
 
 // Contention is how much the callers of this process wait for one lock.

@@ -32,7 +32,7 @@ type Multi struct {
 }
 
 // NewMulti returns one lock of all locks. A lock is a *[Mutex], a *[FairMutex], an *[RWMutex], the
-// result of [RWMutex.RLocker], or another *Multi, whose locks are taken.
+// result of [RWMutex.RLocker] or of [Semaphore.Locker], or another *Multi, whose locks are taken.
 //
 // It returns [ErrInvalidOption] if no locks are given, if an argument is of another type, or if two
 // locks have the same name. The first call returns an error if the name or an option of a lock is
@@ -94,11 +94,10 @@ func (h *handle) order() string {
 }
 
 // handlesOf unpacks locks.
-func handlesOf(caller string, locks []Locker) ([]*handle, error) {
+func handlesOf(caller string, locks []Locker) (all []*handle, err error) {
 	if len(locks) == 0 {
 		return nil, &OptionError{caller, nil, caller + ": no locks given"}
 	}
-	var all []*handle
 	for i, l := range locks {
 		var h *handle
 		switch l := l.(type) {
@@ -117,6 +116,12 @@ func handlesOf(caller string, locks []Locker) ([]*handle, error) {
 		case readSide:
 			if l.l != nil {
 				h = &l.l.read
+			}
+		case permits:
+			if l.s != nil && caller == "NewMulti" {
+				if h, err = l.s.side(caller, l.n); err != nil {
+					return nil, err
+				}
 			}
 		case *Multi:
 			if l != nil && len(l.locks) > 0 && caller == "NewMulti" {

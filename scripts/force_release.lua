@@ -6,10 +6,14 @@
 -- KEYS[3]  lock_deadlines: zset that belongs to it
 -- KEYS[4]  rw_queue: of a read-write lock: list
 -- KEYS[5]  rw_deadlines: zset that belongs to it
+-- KEYS[6]  held: of a semaphore: the permits that are held: zset, see lib/permit.lua
+-- KEYS[7]  permit_queue: of a semaphore: list
+-- KEYS[8]  permit_deadlines: zset that belongs to it
 -- ARGV[1]  publish: command that announces the release: publish or spublish
 -- ARGV[2]  channel: of a mutex; a fair waiter's has ':' and its owner id behind it
 -- ARGV[3]  rw_channel: of a read-write lock
--- ARGV[4]  owner: optional: the owner id that must hold it; without one, any may
+-- ARGV[4]  permit_channel: of a semaphore
+-- ARGV[5]  owner: optional: the owner id that must hold it, or the permit, in hexadecimal digits, that is freed; without one, all are
 --
 -- Returns  1  freed
 --          0  it was free
@@ -19,6 +23,29 @@
 -- include: keys queue redisson answer
 
 local kind, fields = kind_of(lock)
+local permits = redis.pcall('zcard', held)
+local number = redis.call('type', lock).ok == 'string' and redis.call('get', lock)
+if type(permits) == 'number' and permits > 0 and (kind == 'free' or number and string.find(number, '^%-?%d+$')) then
+  local freed = permits
+  if owner then
+    local permit = string.gsub(owner, '%x%x', function(x) return string.char(tonumber(x, 16)) end)
+    freed = redis.call('zrem', held, permit)
+    if freed == 0 then
+      return @FORCE_OTHER_OWNER@
+    end
+  else
+    redis.call('del', held)
+  end
+  if number then
+    tell(publish, permit_channel, math.max(redis.call('incrby', lock, freed), 1))
+  end
+  for _, id in ipairs(redis.pcall('lrange', permit_queue, '0', '@FORCED@')) do
+    notify(id, 'o')
+  end
+  return 1
+elseif number and string.find(number, '^%-?%d+$') then
+  return not_master(lock) or 0
+end
 if kind == 'free' then
   return not_master(lock) or 0
 elseif kind == 'other' then

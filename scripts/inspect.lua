@@ -1,5 +1,5 @@
 -- inspect.lua: what is known about a lock of any kind. It writes nothing, and its work is bounded: it looks at
--- @INSPECTED@ fields and as many rights, which takes 5 ms, and shows @SHOWN@ holders and @QUEUED@ places.
+-- @INSPECTED@ fields and as many rights, or permits, which takes 5 ms, and shows @SHOWN@ holders and @QUEUED@ places.
 --
 -- KEYS[1]  lock: of any kind
 -- KEYS[2]  counter: of fencing tokens
@@ -7,12 +7,15 @@
 -- KEYS[4]  deadlines: zset that belongs to it
 -- KEYS[5]  rw_queue: of a read-write lock: list
 -- KEYS[6]  rw_deadlines: zset that belongs to it
+-- KEYS[7]  held: of a semaphore, whose own key is a number: zset, see lib/permit.lua
+-- KEYS[8]  permit_queue: of a semaphore: list
+-- KEYS[9]  permit_deadlines: zset that belongs to it
 --
--- Returns {kind, ttl, token, waiters, overdue, ended, more, holders, broken, queued}: what the key holds (free, mutex,
--- read, write, other), its PTTL, the fencing counter, how many places in the queues still count and how many do
--- not, how many readers' rights have ended, how many holders are not shown, {field, value, PTTL, ...} of those
--- that are, {key, what it holds, ...} of keys that hold something else than they should, and the owner ids of the first
--- places
+-- Returns {kind, ttl, token, waiters, overdue, ended, more, holders, broken, queued, permits, available}: what the key holds (free,
+-- mutex, read, write, semaphore, other), its PTTL, the fencing counter, how many places in the queues still count and how many do
+-- not, how many readers' rights or permits have ended, how many holders are not shown, {field, value, PTTL, ...} of those
+-- that are, {key, what it holds, ...} of keys that hold something else than they should, the owner ids of the first
+-- places, and of a semaphore how many permits it has and how many are available
 
 -- include: keys queue rights answer
 
@@ -63,6 +66,9 @@ local function count(queue, deadlines)
 end
 count(queue, deadlines)
 count(rw_queue, rw_deadlines)
+count(permit_queue, permit_deadlines)
+local number = redis.call('type', lock).ok == 'string' and redis.call('get', lock)
+local permits = checked(redis.pcall('zcard', held), held)
 if failure then
   return failure
 end
@@ -99,4 +105,18 @@ for i = 1, #fields, 2 do
     holders[#holders + 1] = left
   end
 end
-return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken, queued}
+local available = 0
+if number and string.find(number, '^%-?%d+$') or kind == 'free' and permits > 0 then
+  kind, available = 'semaphore', tonumber(number or 0)
+  ended = redis.call('zcount', held, '-inf', now)
+  more = permits - ended
+  local members = redis.call('zrange', held, ended, ended + @SHOWN@ - 1, 'withscores')
+  for i = 1, #members, 2 do
+    local text = string.gsub(members[i], '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+    holders[#holders + 1] = text
+    holders[#holders + 1] = '1'
+    holders[#holders + 1] = members[i + 1] - now < @FOREVER@ and members[i + 1] - now or -1
+    more = more - 1
+  end
+end
+return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken, queued, available + permits, available}

@@ -115,7 +115,7 @@ func New(c Config) *Engine {
 		Process:  protocol.Process{Owners: wire.NewOwnerPrefix(), Publish: "publish", Counted: true, Patience: c.Patience},
 		Chance:   rand.Int64N,
 		Executor: c.Executor,
-		entries:  [lock.Families]registry{{}, {}, {}},
+		entries:  [lock.Families]registry{{}, {}, {}, {}},
 		Journal:  c.Journal,
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),

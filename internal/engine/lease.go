@@ -107,6 +107,14 @@ func (l *Lease) Owner() string {
 // Token is the fencing token; 0: none.
 func (l *Lease) Token() uint64 { return l.in().Token() }
 
+// Permits is how many permits of a semaphore it holds; 0: it is of another kind, or of several locks.
+func (l *Lease) Permits() int {
+	if l.Several() != nil {
+		return 0
+	}
+	return l.in().Hold().Terms.Permits
+}
+
 // Kind is which lock, and which side of it, the caller has asked for.
 func (l *Lease) Kind() lock.Kind { return l.in().Kind() }
 

@@ -22,6 +22,7 @@ type Local struct {
 	Label        string
 	Deadline     time.Time
 	Leases       int
+	Permits      int
 	WaitMode     string
 	Token        uint64
 	Renewed      time.Time
@@ -103,6 +104,7 @@ func (e *entry) leasesLocked(count *Local) (oldest *lock.Lease) {
 				continue
 			}
 			count.Leases++
+			count.Permits += h.Terms.Permits
 			if count.Deadline.IsZero() || deadline.Before(count.Deadline) {
 				count.Deadline = deadline
 			}

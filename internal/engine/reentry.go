@@ -67,8 +67,11 @@ func (l *Lease) heldOn(e *entry) *Lease {
 // Reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
 // no verdict, if they are all of other locks, and a verdict if the caller would wait for itself.
 func (h *Lock) Reenter(ctx context.Context) (*Lease, *lock.Verdict) {
-	if h.heldAsTheOtherKind(ctx) {
+	switch {
+	case h.heldAsTheOtherKind(ctx):
 		return nil, lock.Because(lock.WouldDeadlock, lock.BothKinds)
+	case !h.Kind.Reenters():
+		return nil, h.wantsOwnPermits(ctx)
 	}
 	for {
 		outer := h.heldUnder(ctx, h.family)
@@ -107,6 +110,9 @@ func (h *Lock) WaitsForItself(ctx context.Context) error {
 	if h.heldAsTheOtherKind(ctx) {
 		return h.engine.explain(h.Name, lock.Because(lock.WouldDeadlock, lock.BothKinds))
 	}
+	if !h.Kind.Reenters() {
+		return h.engine.explain(h.Name, h.wantsOwnPermits(ctx))
+	}
 	if l := h.heldUnder(ctx, h.family); l != nil && l.upgrades(h.Kind) {
 		return h.engine.explain(h.Name, lock.Because(lock.WouldDeadlock, lock.Upgrade))
 	}
@@ -121,6 +127,19 @@ func (h *Lock) heldAsTheOtherKind(ctx context.Context) bool {
 	return twin != h.family && h.heldUnder(ctx, twin) != nil
 }
 
+// wantsOwnPermits is the verdict for a caller of a semaphore whose context carries so many of its permits that it would wait for
+// itself; nil: it would not.
+func (h *Lock) wantsOwnPermits(ctx context.Context) *lock.Verdict {
+	c := &carried{of: h.engine.existing(h.family, h.Mapped)}
+	if c.of != nil {
+		ctx.Value(c)
+	}
+	if c.permits > 0 && c.permits+h.Terms.Permits > h.Terms.Total {
+		return lock.Because(lock.WouldDeadlock, lock.OwnPermits)
+	}
+	return nil
+}
+
 // upgrades reports whether an owner of l that wants a lease of kind k would wait for itself.
 func (l *Lease) upgrades(k lock.Kind) bool {
 	l.mu().Lock()
@@ -129,7 +148,11 @@ func (l *Lease) upgrades(k lock.Kind) bool {
 }
 
 // carried asks a context for the names of the locks whose leases it carries and that are held.
-type carried struct{ names []string }
+type carried struct {
+	names   []string
+	of      *entry // counts the permits of this one
+	permits int
+}
 
 // carriedBy returns those names, of the innermost lease first; each once. No lock may be held: ctx may be code of the user.
 func carriedBy(ctx context.Context) []string {
@@ -147,7 +170,13 @@ func (c *carried) add(l *Lease) {
 		leases = g.Held()
 	}
 	for _, l := range leases {
-		if l.heldOn(l.entry()) != nil && !slices.Contains(c.names, l.Name()) {
+		if l.heldOn(l.entry()) == nil {
+			continue
+		}
+		if l.entry() == c.of {
+			c.permits += l.Permits()
+		}
+		if !slices.Contains(c.names, l.Name()) {
 			c.names = append(c.names, l.Name())
 		}
 	}

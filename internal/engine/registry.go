@@ -197,7 +197,8 @@ type family struct {
 }
 
 var families = [lock.Families]family{
-	lock.MutexKind: {keys: wire.NewKeys, twin: lock.FairKind, together: true},
-	lock.FairKind:  {keys: wire.NewKeys, twin: lock.MutexKind, together: true},
-	lock.WriteKind: {keys: wire.NewRWKeys, twin: lock.WriteKind},
+	lock.MutexKind:     {keys: wire.NewKeys, twin: lock.FairKind, together: true},
+	lock.FairKind:      {keys: wire.NewKeys, twin: lock.MutexKind, together: true},
+	lock.SemaphoreKind: {keys: wire.NewSemaphoreKeys, twin: lock.SemaphoreKind},
+	lock.WriteKind:     {keys: wire.NewRWKeys, twin: lock.WriteKind},
 }

@@ -21,7 +21,7 @@ func (w *world) Roughly() time.Duration { return w.eng.coarseNow() }
 
 func (w *world) Chance(n int64) int64 { return w.eng.Chance(n) }
 
-func (w *world) Number() uint64 { return w.eng.holds.Add(1) }
+func (w *world) Number(n int) uint64 { return w.eng.holds.Add(uint64(n)) - uint64(n) + 1 }
 
 func (w *world) Silence() error { return w.eng.Executor.Silence() }
 

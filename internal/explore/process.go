@@ -203,9 +203,9 @@ func (p *process) Roughly() time.Duration { return p.w.now.Sub(p.set.Epoch) }
 func (p *process) Chance(n int64) int64   { return p.w.chance(n) }
 func (p *process) Silence() error         { return errSilence }
 
-func (p *process) Number() uint64 {
-	p.numbers++
-	return p.numbers
+func (p *process) Number(n int) uint64 {
+	p.numbers += uint64(n)
+	return p.numbers - uint64(n) + 1
 }
 
 func (p *process) Facts() lock.Facts {

@@ -99,7 +99,11 @@ func (lk *Lock) pass(m *Moment, h *Hold, trace any) *Release {
 	if w := lk.waiters.head; w != nil && h.passes(m, &w.By) {
 		lk.askDemand(m, h)
 		lk.assign(m, h, w, ByHandoff)
-		lk.refuse(m, lk.tries+1, NotAcquired, nil)
+		if kinds[h.Kind].shared {
+			lk.step(m) // the next may get a hold beside it
+		} else {
+			lk.refuse(m, lk.tries+1, NotAcquired, nil)
+		}
 		return nil
 	}
 	return lk.idle(m, h, trace)

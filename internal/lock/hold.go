@@ -119,7 +119,7 @@ func (l *Limit) Runs() bool { return l.hold.Limit == l }
 
 // newHold begins a claim.
 func newHold(m *Moment, lk *Lock, t *Terms, k Kind) *Hold {
-	h := &Hold{lock: lk, Terms: t, Kind: k, Number: m.world.Number()}
+	h := &Hold{lock: lk, Terms: t, Kind: k, Number: m.world.Number(max(1, t.Permits))}
 	h.Item.Value = h
 	return h
 }

@@ -11,6 +11,7 @@ type Kind uint8
 const (
 	MutexKind Kind = iota
 	FairKind
+	SemaphoreKind
 	WriteKind // of families: both sides of a read-write lock
 	ReadKind
 	MultiKind // several locks; of leases and telemetry only
@@ -21,7 +22,7 @@ const (
 const Families = WriteKind + 1
 
 func (k Kind) String() string {
-	return [...]string{"mutex", "fair", "write", "read", "multi", "redlock"}[k]
+	return [...]string{"mutex", "fair", "semaphore", "write", "read", "multi", "redlock"}[k]
 }
 
 // Mode is how a lease came about, for traces.
@@ -48,17 +49,21 @@ func (g Mode) String() string {
 // What a lock asks, it asks of the kind that the lock was made for; what a hold or a waiter asks, of its own side of the lock.
 type rules struct {
 	bidsEach   bool // each waiter has a bid, and a place of its own in Redis's queue; else one bid stands for all waiters of the process
-	shared     bool // a hold excludes only holds that are not shared, and all callers here that wait for one can have it
+	shared     bool // a hold excludes only holds that are not shared
+	joint      bool // likewise, and all callers here that wait for one can have the same
 	passes     bool // a hold whose last lease is gone goes to the next waiter here, without a word to Redis; see Hold.passes
 	lingers    bool // a hold that no caller uses may stay with the process: see linger.go
 	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see mutex.go
 }
 
 // kinds are the rules of all kinds that have holds.
-var kinds = [...]rules{MutexKind: mutexRules, FairKind: fairRules, WriteKind: writeRules, ReadKind: readRules}
+var kinds = [...]rules{MutexKind: mutexRules, FairKind: fairRules, SemaphoreKind: semaphoreRules, WriteKind: writeRules, ReadKind: readRules}
 
 // Shared reports whether several owners in several processes can hold a lock of this kind at a time.
 func (k Kind) Shared() bool { return kinds[k].shared }
+
+// Reenters reports whether a caller under the context of a lease shares its hold.
+func (k Kind) Reenters() bool { return !kinds[k].shared || kinds[k].joint }
 
 // Lingers reports whether the process can keep a lock of this kind after Unlock.
 func (k Kind) Lingers() bool { return kinds[k].lingers }
@@ -87,7 +92,7 @@ func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
 	case lk.hold != nil:
 		return now.Before(lk.hold.Deadline)
 	case kinds[k].shared:
-		return front != nil && !front.Once && !kinds[front.Kind].shared
+		return front != nil && !front.Once && !kinds[front.Kind].joint
 	}
 	return slices.ContainsFunc(lk.reads.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
 }
@@ -105,6 +110,7 @@ func (lk *Lock) take(h *Hold) {
 type Terms struct {
 	Options
 	Claim time.Duration // TTL of a grant to another process
+	Total int           // of a semaphore: how many permits its caller believes that there are
 	Shell any           // the shell's: for how requests are made
 }
 
@@ -117,6 +123,7 @@ type Options struct {
 	Linger    time.Duration // for how long the process keeps it after Unlock, for its next caller; 0: it does not
 	Fencing   bool
 	AckWithin time.Duration // for how long a grant waits for acknowledgements of replicas; 0: for none
+	Permits   int           // of a semaphore: how many a hold has; 0: it is another kind
 }
 
 // suit reports whether t and o are of equal options.

@@ -13,7 +13,7 @@ type World interface {
 	Now() time.Time
 	Roughly() time.Duration // after Settings.Epoch, for people: up to a millisecond old
 	Chance(n int64) int64   // a number from 0 to below n
-	Number() uint64         // of an owner id that no other has
+	Number(n int) uint64    // the first of n numbers of owner ids that no other has
 	Facts() Facts
 	Room() *Effects                   // for the effects of an event
 	Silence() error                   // why requests bring no answer

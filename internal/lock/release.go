@@ -56,7 +56,7 @@ func newRelease(m *Moment, h *Hold, queued bool) *Release {
 	r.until = h.goneBy(m, queued, now)
 	r.Left = h.left(queued)
 	if r.Rest = h.stay(m, now); r.Rest > 0 {
-		r.Stand = m.world.Number()
+		r.Stand = m.world.Number(max(1, h.Terms.Permits))
 	}
 	return r
 }

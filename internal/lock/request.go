@@ -74,6 +74,7 @@ const (
 	LeftOpen                  // it is free: it is another one's turn, for TTL
 	CrowdedQueue              // it is free, and so many of the dead stand there that one request does not remove them all
 	Lingering                 // another owner has it that may linger, and no other waits: it can be asked
+	TooMany                   // of a semaphore: it has fewer permits in all
 )
 
 // Place is what a waiter wants of the queue if it is not granted the lock.

@@ -225,6 +225,10 @@ func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
 // came after this verdict.
 func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	lk.known.last = refusal
+	if v.State == TooMany {
+		lk.tooMany(m, t)
+		return
+	}
 	b := t.Hold.bid
 	if t.Place != NoPlace {
 		b.clock, b.before, b.foreign, b.lost = v.Clock, t.Sent, v.Foreign, false
@@ -244,7 +248,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	}
 	asks := lk.asksHolder(m, b, v)
 	if v.State != CrowdedQueue && !asks {
-		lk.refuse(m, t.n, NotAcquired, nil)
+		lk.turnDown(m, t)
 	}
 	if notice != nil && (!notice.Granted || notice.Clock >= v.Clock) {
 		lk.noticed(m, t.Hold, *notice)

@@ -6,22 +6,24 @@ import "strconv"
 type Fact uint8
 
 const (
-	NotAcquired   Fact = iota + 1
-	LeaseLost          // a verdict has the reason
-	MaxHoldOver        // WithMaxHold ended the lease
-	Released           // the lease was unlocked
-	LeaseClosed        // the manager was closed while it was held
-	NotHeld            // it was unlocked before
-	Closed             // the manager is
-	WouldDeadlock      // the caller would wait for itself
-	WrongKind          // the key holds something else
-	Unavailable        // Redis
-	Tokenless          // re-entry with fencing, and the first lease has no token
+	NotAcquired    Fact = iota + 1
+	LeaseLost           // a verdict has the reason
+	MaxHoldOver         // WithMaxHold ended the lease
+	Released            // the lease was unlocked
+	LeaseClosed         // the manager was closed while it was held
+	NotHeld             // it was unlocked before
+	Closed              // the manager is
+	WouldDeadlock       // the caller would wait for itself
+	WrongKind           // the key holds something else
+	Unavailable         // Redis
+	Tokenless           // re-entry with fencing, and the first lease has no token
+	TooManyPermits      // a semaphore has fewer than the caller wants
 
 	// Causes.
 
 	Upgrade     // a reader asks for the write side
 	BothKinds   // the caller holds the lock of this name as the other kind
+	OwnPermits  // the caller holds too many permits of the semaphore
 	TooLate     // a grant came when its lease had ended
 	Unreleased  // the manager is closed, and some locks may not have been released
 	HeldHere    // a caller of this process holds it

@@ -105,6 +105,14 @@ func (lk *Lock) refuse(m *Moment, by uint64, f Fact, cause error) {
 	}
 }
 
+// turnDown ends the wait of TryLocks that want as much as t did, or more, and were waiting when it was sent: others have it.
+func (lk *Lock) turnDown(m *Moment, t *Try) {
+	if lk.onces > 0 {
+		most := t.Hold.Terms.Permits
+		lk.failThose(m, func(w *Waiter) bool { return w.Once && w.after < t.n && w.Terms.Permits >= most }, NotAcquired, nil)
+	}
+}
+
 // fail ends the wait of all callers.
 func (lk *Lock) fail(m *Moment, f Fact, cause error) {
 	lk.failThose(m, func(*Waiter) bool { return true }, f, cause)

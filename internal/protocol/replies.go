@@ -65,7 +65,9 @@ func readAcquire(t *lock.Try, script *command.Script, r command.Reply) lock.Repl
 
 func readGrant(t *lock.Try, token int64, r command.Reply) lock.Reply {
 	x := unread(r)
-	x.Says, x.Token = lock.Granted, uint64(token)
+	if x.Says = lock.Granted; t.Hold.Terms.Permits == 0 {
+		x.Token = uint64(token)
+	}
 	if acks := TermsOf(t.Hold.Terms).Acks; acks != nil && (r.AckErr != nil || r.Acked < acks.Replicas) {
 		x.Says, x.Cause, x.Final = lock.Unacked, &Unacked{acks.Replicas, r.Acked, r.AckErr}, command.IsFinal(r.AckErr)
 	}
@@ -172,6 +174,9 @@ func (p *Process) readDemand(l *lock.Lock, r command.Reply) lock.Reply {
 		waiting, _ = n[0].(int64)
 		listeners, _ = n[1].(int64)
 		x.Heard, _ = n[2].(int64)
+	}
+	if l.StandsInQueue() {
+		waiting--
 	}
 	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys)
 	return x

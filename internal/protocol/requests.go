@@ -29,6 +29,7 @@ type Known interface {
 // Terms are what the options of a lock add up to.
 type Terms struct {
 	lock.Terms
+	Idle time.Duration // of a semaphore: for how long Redis keeps one that is not used; 0: forever
 	Acks *command.Acks // that a grant waits for, the same for all locks of a process; nil: none
 
 	// Arguments of scripts, boxed for argument lists; set by Process.Prepare.
@@ -69,16 +70,25 @@ func (p *Process) stand(place lock.Place, deaf bool) string {
 
 // id is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
 func (p *Process) id(h *lock.Hold) string {
+	if n := h.Terms.Permits; n > 0 {
+		return wire.PermitsID(p.Owners, h.Number, n)
+	}
 	return wire.OwnerID(p.Owners, h.Number, h.Terms.Linger > 0, kindOf(h).writes)
 }
 
 // tail is what the owner id ends with, behind the prefix of its process.
 func tail(h *lock.Hold) string {
+	if n := h.Terms.Permits; n > 0 {
+		return wire.PermitsID("", h.Number, n)
+	}
 	return wire.OwnerID("", h.Number, h.Terms.Linger > 0, kindOf(h).writes)
 }
 
-// right names the key that the read hold h ends with.
+// right names the key beside the lock's that h ends with.
 func (p *Process) right(h *lock.Hold) string {
+	if h.Terms.Permits > 0 {
+		return wire.PermitSet(h.Keys().Lock.(string))
+	}
 	return wire.ReadRight(h.Keys().Lock.(string), p.id(h))
 }
 
@@ -147,6 +157,12 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 	if h.Terms.Fencing {
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
 	}
+	if h.Terms.Permits > 0 {
+		args = append(args, terms.Total)
+		if terms.Idle > 0 {
+			args = append(args, validity.Milliseconds(terms.Idle))
+		}
+	}
 	return script, args
 }
 
@@ -156,6 +172,8 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 	switch {
 	case r.Claims != nil:
 		return Leave, p.leave(room, r)
+	case r.Rest > 0 && h.Terms.Permits > 0:
+		return p.permitStay(room, r)
 	case r.Rest > 0:
 		return p.stay(room, r)
 	}
@@ -187,11 +205,22 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
 	}
 	args = command.CountKeys(args)
-	buried := int64(0)
+	return Stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), burial(r))
+}
+
+// permitStay is stay for the permits of a semaphore.
+func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Script, []any) {
+	h := r.Hold
+	args := p.withKeys(h, room, PermitStay, true)
+	return PermitStay, append(args, p.id(h), wire.PermitsID(p.Owners, r.Stand, h.Terms.Permits), validity.Milliseconds(r.Rest), burial(r))
+}
+
+// burial is for how many milliseconds a late acquire is to be refused; 0 where none can be under way.
+func burial(r *lock.Release) int64 {
 	if r.Left == lock.CopiesLeft {
-		buried = lock.Burial.Milliseconds()
+		return lock.Burial.Milliseconds()
 	}
-	return Stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), buried)
+	return 0
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
@@ -240,7 +269,7 @@ func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script
 	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
 		list = append(list, h.Keys().Lock)
-		if script == RenewRead {
+		if kindOf(h).right {
 			list = append(list, p.right(h))
 		}
 	}

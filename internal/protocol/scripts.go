@@ -10,31 +10,37 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // The scripts. Each is a file of that name, with its contract in its header; see scripts/README.md.
 var (
-	LockAcquire  = script("lock_acquire", givesToken)
-	LockRelease  = script("lock_release", givesCount)
-	MultiAcquire = alone("multi_acquire", givesTokens)
-	RWAcquire    = script("rw_acquire", givesToken)
-	RWRelease    = script("rw_release", givesCount)
-	RWDowngrade  = script("rw_downgrade", givesCount)
-	Renew        = script("renew", givesCodes)
-	RenewRead    = script("renew_read", givesCodes)
-	Join         = script("join", givesList)
-	Leave        = script("leave", givesCount)
-	Keep         = script("keep", givesList)
-	Demand       = script("demand", givesList)
-	Busy         = script("busy", givesCode)
-	Inspect      = alone("inspect", givesInfo)
-	ForceRelease = alone("force_release", givesCode)
-	Stay         = script("stay", givesCode)
-	Introduce    = alone("introduce", givesCode)
-	Introduced   = alone("introduced", givesList)
-	Proclaim     = alone("proclaim", givesProclaimed)
-	Leader       = alone("leader", givesLeader)
+	LockAcquire   = script("lock_acquire", givesToken)
+	LockRelease   = script("lock_release", givesCount)
+	MultiAcquire  = alone("multi_acquire", givesTokens)
+	RWAcquire     = script("rw_acquire", givesToken)
+	RWRelease     = script("rw_release", givesCount)
+	RWDowngrade   = script("rw_downgrade", givesCount)
+	Renew         = script("renew", givesCodes)
+	RenewRead     = script("renew_read", givesCodes)
+	Join          = script("join", givesList)
+	Leave         = script("leave", givesCount)
+	Keep          = script("keep", givesList)
+	Demand        = script("demand", givesList)
+	PermitAcquire = script("permit_acquire", givesToken)
+	PermitRelease = script("permit_release", givesCount)
+	PermitStay    = script("permit_stay", givesCode)
+	PermitRenew   = script("permit_renew", givesCodes)
+	PermitSet     = alone("permit_set", givesProclaimed)
+	Busy          = script("busy", givesCode)
+	Inspect       = alone("inspect", givesInfo)
+	ForceRelease  = alone("force_release", givesCode)
+	Stay          = script("stay", givesCode)
+	Introduce     = alone("introduce", givesCode)
+	Introduced    = alone("introduced", givesList)
+	Proclaim      = alone("proclaim", givesProclaimed)
+	Leader        = alone("leader", givesLeader)
 )
 
 // script is for scripts about one lock, or about some in few words: calls of them are merged.
@@ -76,7 +82,7 @@ func givesCodes(reply any) bool {
 }
 
 // infoFields is how many fields inspect gives.
-const infoFields = 10
+const infoFields = 12
 
 func givesInfo(reply any) bool {
 	list, _ := reply.([]any)
@@ -163,6 +169,7 @@ var constants = map[string]string{
 	"DEAF":                deafMark,
 	"DEFAULT_LEASE":       milliseconds(defaultRight),
 	"FIELDS":              number(fields),
+	"FOREVER":             milliseconds(validity.MaxTTL),
 	"FORCE_OTHER_OWNER":   number(ForceOtherOwner),
 	"FORCED":              number(forced - 1), // the index of the last one
 	"INSPECTED":           number(inspected),
@@ -195,6 +202,7 @@ var constants = map[string]string{
 	"STATE_LINGERS":       number(StateLingers),
 	"STATE_OFFERED":       number(StateOffered),
 	"STATE_OPEN":          number(StateOpen),
+	"STATE_TOO_MANY":      number(StateTooMany),
 	"TOKEN_END":           number(tokenEnd),
 	"TOKENS":              number(wire.TokensPerGrant),
 	"TURNS":               number(TurnsInARow),
@@ -209,14 +217,15 @@ type kind struct {
 	acquire, renew, release *command.Script
 
 	writes bool // the owner ids of its holds say that they are writers'
-	right  bool // a hold ends with a key of its own, its right
+	right  bool // a hold ends with a key beside the lock's: its right, or the set of permits
 }
 
 var kinds = [...]kind{
-	lock.MutexKind: {acquire: LockAcquire, renew: Renew, release: LockRelease},
-	lock.FairKind:  {acquire: LockAcquire, renew: Renew, release: LockRelease},
-	lock.WriteKind: {acquire: RWAcquire, renew: Renew, release: RWRelease, writes: true},
-	lock.ReadKind:  {acquire: RWAcquire, renew: RenewRead, release: RWRelease, right: true},
+	lock.MutexKind:     {acquire: LockAcquire, renew: Renew, release: LockRelease},
+	lock.FairKind:      {acquire: LockAcquire, renew: Renew, release: LockRelease},
+	lock.SemaphoreKind: {acquire: PermitAcquire, renew: PermitRenew, release: PermitRelease, right: true},
+	lock.WriteKind:     {acquire: RWAcquire, renew: Renew, release: RWRelease, writes: true},
+	lock.ReadKind:      {acquire: RWAcquire, renew: RenewRead, release: RWRelease, right: true},
 }
 
 // kindOf is the kind of a hold.

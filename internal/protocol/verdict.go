@@ -46,10 +46,11 @@ const (
 	StateOffered = 2 // free, and offered to a waiter of Redisson; waited for as one that is held
 	StateCrowded = 3 // free, and more of the dead are before the caller than one request removes: the next goes on at once
 	StateLingers = 4 // by another owner that may only linger, and no other waits
+	StateTooMany = 5 // a semaphore has fewer permits in all than the claim is for
 )
 
 // states are those in the words of package lock.
-var states = map[int64]lock.State{StateOpen: lock.LeftOpen, StateCrowded: lock.CrowdedQueue, StateLingers: lock.Lingering}
+var states = map[int64]lock.State{StateOpen: lock.LeftOpen, StateCrowded: lock.CrowdedQueue, StateLingers: lock.Lingering, StateTooMany: lock.TooMany}
 
 // ParseVerdict reads the reply of an acquire script that is not a token into x: a code, and what follows it. What a later version may
 // add behind that is ignored.

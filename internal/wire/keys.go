@@ -18,8 +18,11 @@ func (k *Keys) Token() string { return lockTokenPrefix + k.around() }
 
 // Channel names no key: it is where releases of the lock are announced.
 func (k *Keys) Channel() string {
-	if strings.HasPrefix(k.Queue.(string), rwQueuePrefix) {
+	switch queue := k.Queue.(string); {
+	case strings.HasPrefix(queue, rwQueuePrefix):
 		return rwChannelPrefix + k.around()
+	case strings.HasPrefix(queue, permitQueue):
+		return permitChannel + k.around()
 	}
 	return lockChannelPrefix + k.around()
 }
@@ -33,6 +36,9 @@ func NewKeys(name string) *Keys { return newKeys(name, lockQueuePrefix, lockTime
 
 // NewRWKeys derives those of a read-write lock.
 func NewRWKeys(name string) *Keys { return newKeys(name, rwQueuePrefix, rwTimeoutPrefix) }
+
+// NewSemaphoreKeys derives those of a semaphore.
+func NewSemaphoreKeys(name string) *Keys { return newKeys(name, permitQueue, permitDeadlines) }
 
 // newKeys writes the derived names into one string and cuts it: each name alone would be an allocation.
 func newKeys(name, queue, deadlines string) *Keys {
@@ -58,10 +64,18 @@ func newKeys(name, queue, deadlines string) *Keys {
 // ReadRight names the key that the right of a reader ends with: of its first hold,
 // since re-entry is not counted in Redis.
 func ReadRight(name, owner string) string {
+	return suffixed(name) + ":" + owner + readTimeoutInfix + "1"
+}
+
+// PermitSet names the key that has the permits of a semaphore that are held.
+func PermitSet(name string) string { return suffixed(name) + permitSuffix }
+
+// suffixed is Redisson's suffixName, without the suffix.
+func suffixed(name string) string {
 	if strings.IndexByte(name, '{') < 0 {
-		name = "{" + name + "}"
+		return "{" + name + "}"
 	}
-	return name + ":" + owner + readTimeoutInfix + "1"
+	return name
 }
 
 // FairChannel names the channel on which Redisson tells one fair waiter that it is
@@ -77,6 +91,9 @@ func InspectKeys(name string) []any {
 		prefixed(lockTimeoutPrefix, name),
 		prefixed(rwQueuePrefix, name),
 		prefixed(rwTimeoutPrefix, name),
+		PermitSet(name),
+		prefixed(permitQueue, name),
+		prefixed(permitDeadlines, name),
 	}
 }
 
@@ -88,6 +105,9 @@ func ForceReleaseKeys(name string) []any {
 		prefixed(lockTimeoutPrefix, name),
 		prefixed(rwQueuePrefix, name),
 		prefixed(rwTimeoutPrefix, name),
+		PermitSet(name),
+		prefixed(permitQueue, name),
+		prefixed(permitDeadlines, name),
 	}
 }
 
@@ -100,11 +120,19 @@ func ElectionKeys(name string) []any {
 // LeaderChannel names the channel on which each change of a leader, or of what it says, is told.
 func LeaderChannel(name string) string { return prefixed(leaderPrefix, name) }
 
+// SemaphoreKeys names the keys that the script permit_set takes.
+func SemaphoreKeys(name string) []any {
+	return []any{name, prefixed(permitQueue, name), prefixed(permitDeadlines, name), PermitSet(name)}
+}
+
 // Channels names the channels on which releases of a lock of that name are announced: of a mutex or fair lock, and of
 // a read-write lock.
 func Channels(name string) (lock, rw string) {
 	return prefixed(lockChannelPrefix, name), prefixed(rwChannelPrefix, name)
 }
+
+// PermitChannel names the channel on which it is announced how many permits of a semaphore are available.
+func PermitChannel(name string) string { return prefixed(permitChannel, name) }
 
 // Slot is Redis Cluster's slot of a key, after the cluster specification: CRC16 (XMODEM)
 // of the first non-empty {tag}, else of the whole key, modulo 16384.

@@ -26,6 +26,10 @@ const (
 	rwChannelPrefix   = "redisson_rwlock"
 	rwQueuePrefix     = "holdfast_rw_queue"
 	rwTimeoutPrefix   = "holdfast_rw_timeout"
+	permitChannel     = "redisson_sc"
+	permitQueue       = "holdfast_permit_queue"
+	permitDeadlines   = "holdfast_permit_timeout"
+	permitSuffix      = ":timeout"
 	tombstonePrefix   = "holdfast_tombstones"
 	leaderPrefix      = "holdfast_leader"
 	readTimeoutInfix  = ":rwlock_timeout:"
@@ -108,6 +112,9 @@ func isReserved(name string) bool {
 	}
 	if strings.HasPrefix(name, reservedOurs) {
 		return true
+	}
+	if strings.HasSuffix(name, permitSuffix) && strings.IndexByte(name, '{') >= 0 {
+		return true // the permits of a semaphore
 	}
 	// <name>:<owner>:rwlock_timeout:<n>, the deadline of one read hold.
 	before := len(name)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -19,7 +20,14 @@ func NewOwnerPrefix() string {
 	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	x := hex.EncodeToString(b[:])
+	return ownerPrefix([permitManager]byte(b[:]))
+}
+
+// ownerPrefix writes the UUID that begins with these bytes. The rest is a digest of them, so that a permit, whose id has no room for
+// more, leads to its manager.
+func ownerPrefix(b [permitManager]byte) string {
+	digest := sha256.Sum256(b[:])
+	x := hex.EncodeToString(b[:]) + hex.EncodeToString(digest[:16-permitManager])
 	return ownerMarker + x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:] + ":"
 }
 
@@ -44,9 +52,12 @@ const writeSuffix = ":write"
 // processPrefix begins the key in which a manager says what process it is of.
 const processPrefix = reservedOurs + "process:"
 
-// ProcessKey names that key of the manager whose owner ids begin with a prefix, or which has made an owner id. It is
-// empty if no Holdfast manager has.
+// ProcessKey names that key of the manager whose owner ids begin with a prefix, or which has made an owner id, or the id of a
+// permit. It is empty if no Holdfast manager has.
 func ProcessKey(owner string) string {
+	if prefix, ours := PermitOwner(owner); ours {
+		owner = prefix
+	}
 	id, ok := strings.CutPrefix(owner, ownerMarker)
 	if !ok {
 		return ""

@@ -15,6 +15,7 @@
 --   add, remove             how a holder is written and removed: put_side and remove_side, or put and take_back
 --   publish, channel        how and where Redisson's waiters are told
 --   leave_to                of a mutex or fair lock: leave_to_redisson
+--   room                    of a semaphore: tells whether enough permits are available for an id
 --   claim, turn, counted    the offer
 --   own                     the inbox of the caller's process, whose grant is the script's reply; nil: there is none
 --   me                      the caller's own id, if it waits
@@ -68,7 +69,7 @@ local function leave_to_redisson(o, id, kept, now, more)
 end
 
 -- let_in grants the lock to those in front of the queue as its state allows: a mutex or fair lock, which is free, to one; a read-write
--- lock to one writer, or all readers up to the next writer. It returns how many; the message, if one is of the caller's process; and
+-- lock to one writer, or all readers up to the next writer; permits to as many as they suffice for. It returns how many; the message, if one is of the caller's process; and
 -- true if it came to the caller, whom it has taken out of the queue to be served.
 local function let_in(o)
   local now, time = server_time()
@@ -83,7 +84,7 @@ local function let_in(o)
     local id, kept, removed = first(o.queue, o.deadlines, now, math.max(rest, 1), not o.sides and o.publish, o.channel)
     rest = rest - (id and removed or 0)
     o.crowded = id and (kept <= now or rest <= 0)
-    if not id or o.crowded or mode and is_writer(id) then
+    if not id or o.crowded or mode and is_writer(id) or o.room and not o.room(id) then
       break
     end
     local more = redis.call('llen', o.queue) > 1
@@ -109,7 +110,8 @@ local function let_in(o)
       end
     end
     if inbox then
-      granted, mode = granted + 1, o.sides and not is_writer(id) and 'read' or 'write'
+      granted = granted + 1
+      mode = not o.room and (o.sides and not is_writer(id) and 'read' or 'write')
     end
     step_out(o.queue, o.deadlines, id, more)
   end
@@ -126,7 +128,7 @@ local function pass_on(o, offer, free)
     local next = head(o.queue)
     if next and inbox_of(next) and listeners(o.publish, o.channel) > 0 then
       notify(next, 'o')
-      announce(o.publish, o.channel, o.sides)
+      announce(o.publish, o.channel, o.room and redis.call('get', o.lock) or o.sides)
       return @RELEASE_HANDED_OVER@
     end
   end

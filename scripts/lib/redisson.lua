@@ -2,7 +2,9 @@
 
 -- channel_of names the channel of the lock that a queue belongs to.
 local function channel_of(queue)
-  if string.find(queue, 'holdfast_rw_queue', 1, true) == 1 then
+  if string.find(queue, 'holdfast_permit_queue', 1, true) == 1 then
+    return 'redisson_sc' .. string.sub(queue, #'holdfast_permit_queue' + 1)
+  elseif string.find(queue, 'holdfast_rw_queue', 1, true) == 1 then
     return 'redisson_rwlock' .. string.sub(queue, #'holdfast_rw_queue' + 1)
   end
   return 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
@@ -18,13 +20,14 @@ local function tell(publish, channel, message)
   return type(heard) == 'number' and heard or 0 -- refused: that must not fail a release
 end
 
--- announce says that a lock is free, or that readers may come in, and returns how many clients heard it. To all who wait for a
--- read-write lock it says 1, and then 0: 1 is lost on a waiter that has been refused and does not sleep yet, 0 is not.
+-- announce says that a lock is free, that readers may come in, or how many permits are available, and returns how many clients heard
+-- it. To all who wait for a read-write lock, if that is true, it says 1, and then 0: 1 is lost on a waiter that has been refused and does
+-- not sleep yet, 0 is not. Of a semaphore all is the number.
 local function announce(publish, channel, all)
-  if all then
+  if all == true then
     tell(publish, channel, '1')
   end
-  return tell(publish, channel, '0')
+  return tell(publish, channel, type(all) == 'string' and all or '0')
 end
 
 -- listeners returns how many clients would hear tell.

@@ -1,0 +1,211 @@
+package semaphore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// P1, P3, P9: no more permits are held than there are, and at rest all are available.
+func TestSemaphore_Bounds(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := user(t, srv, 3), user(t, srv, 3)
+		first, second := acquire(t, a, 1), acquire(t, b, 2)
+		wantState(t, srv, 3, 0)
+		refused(t, a, 1)
+		refused(t, b, 1)
+		unlock(t, first)
+		third := acquire(t, b, 1)
+		refused(t, a, 1)
+		unlock(t, second, third)
+		wantState(t, srv, 3, 3)
+		if n := srv.Admin().Exists(t.Context(), held, queue, "holdfast_tombstones:{downloads}").Val(); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
+}
+
+// A caller waits for a release of another process, which grants the permits to it.
+func TestSemaphore_WaitsForOthers(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a := user(t, srv, 2, locktest.Unasked...)
+		mb := locktest.ManagerOn(t, srv, locktest.Unasked...)
+		b := mb.Semaphore(name, 2)
+		first, second := acquire(t, a, 1), acquire(t, a, 1)
+		both := waiting(t, mb, b, 2)
+		stands(t, srv, 1)
+		unlock(t, first)
+		refused(t, a, 1) // the one that waits wants two, and is not passed by one that wants less
+		unlock(t, second)
+		l := granted(t, both)
+		wantState(t, srv, 2, 0)
+		unlock(t, l)
+		wantState(t, srv, 2, 2)
+	})
+}
+
+// P7: of two processes that wait, the first gets its permits first, whatever they want.
+func TestSemaphore_TurnsOfProcesses(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		mb, mc := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
+		all := acquire(t, user(t, srv, 4), 4)
+		big := waiting(t, mb, mb.Semaphore(name, 4), 3)
+		stands(t, srv, 1)
+		small := waiting(t, mc, mc.Semaphore(name, 4), 2)
+		stands(t, srv, 2)
+		unlock(t, all)
+		l := granted(t, big)
+		stands(t, srv, 1)
+		wantState(t, srv, 4, 1)
+		unlock(t, l)
+		unlock(t, granted(t, small))
+	})
+}
+
+// A local hand-off costs no command.
+func TestSemaphore_LocalHandoff(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithHandoffSlice(time.Hour))...)
+		s := m.Semaphore(name, 2)
+		one, two := acquire(t, s, 1), acquire(t, s, 1)
+		third, fourth := waiting(t, m, s, 1), waiting(t, m, s, 1)
+		stands(t, srv, 1)
+		before := m.Stats().Commands
+		unlock(t, one)
+		l := granted(t, third)
+		if n := m.Stats().Commands - before; n != 0 {
+			t.Errorf("%d commands", n)
+		}
+		unlock(t, two)
+		unlock(t, granted(t, fourth), l)
+		redistest.Eventually(t, locktest.Patience, "the queue is empty", func() bool { return srv.Admin().Exists(t.Context(), queue).Val() == 0 })
+		wantState(t, srv, 2, 2)
+	})
+}
+
+// Callers of a process that want another number come in their turn.
+func TestSemaphore_MixedNumbers(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
+		s := m.Semaphore(name, 8)
+		all := acquire(t, s, 8)
+		var results []<-chan holdfast.Result
+		for _, n := range []int{5, 3, 1, 8, 2} {
+			results = append(results, waiting(t, m, s, n))
+		}
+		unlock(t, all)
+		five, three := granted(t, results[0]), granted(t, results[1])
+		wantState(t, srv, 8, 0)
+		unlock(t, five)
+		one := granted(t, results[2])
+		wantState(t, srv, 8, 4)
+		unlock(t, one, three)
+		eight := granted(t, results[3])
+		unlock(t, eight)
+		unlock(t, granted(t, results[4]))
+		wantState(t, srv, 8, 8)
+	})
+}
+
+// P10: a call that could never succeed says so.
+func TestSemaphore_TooMany(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
+		s := m.Semaphore(name, 4)
+		for _, call := range []func() (*holdfast.Lease, error){
+			func() (*holdfast.Lease, error) { return s.Acquire(t.Context(), 5) },
+			func() (*holdfast.Lease, error) { return s.TryAcquire(t.Context(), 5) },
+		} {
+			if l, err := call(); !errors.Is(err, holdfast.ErrInvalidOption) {
+				t.Fatalf("five of four: %v, %v", l, err)
+			}
+		}
+		unlock(t, acquire(t, m.Semaphore(name, 2), 3)) // there are four in Redis
+		if err := s.SetPermits(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, s, 3)
+		three, four := waiting(t, m, s, 3), waiting(t, m, s, 4)
+		unlock(t, acquire(t, s, 2)) // it is not in the way
+		if err := s.SetPermits(t.Context(), 7); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, granted(t, three), granted(t, four))
+		wantState(t, srv, 7, 7)
+	})
+}
+
+// SetPermits grants what it adds, and a cut waits until enough have come back.
+func TestSemaphore_SetPermits(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
+		a, b := user(t, srv, 1, locktest.Unasked...), m.Semaphore(name, 1)
+		first := acquire(t, a, 1)
+		next := waiting(t, m, b, 1)
+		stands(t, srv, 1)
+		if err := a.SetPermits(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		second := granted(t, next)
+		wantState(t, srv, 2, 0)
+		if err := a.SetPermits(t.Context(), 0); err != nil { // pauses it
+			t.Fatal(err)
+		}
+		wantState(t, srv, 0, -2)
+		if !first.Valid() || !second.Valid() {
+			t.Error("a cut has ended a lease")
+		}
+		unlock(t, first, second)
+		refused(t, a, 1)
+		srv.Admin().Set(t.Context(), name, "damaged", 0)
+		if _, err := a.TryAcquire(t.Context(), 1); !errors.Is(err, holdfast.ErrWrongKind) {
+			t.Errorf("a damaged number: %v", err)
+		}
+		if err := a.SetPermits(t.Context(), 3); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, srv, 3, 3)
+	})
+}
+
+// Bad input is refused before anything is sent.
+func TestSemaphore_Refuses(t *testing.T) {
+	m := locktest.ManagerFor(t, locktest.Offline(t), holdfast.WithFencing())
+	s := m.Semaphore(name, 4)
+	rest := func(opts ...holdfast.LockOption) error {
+		_, err := m.Semaphore(name, 4, opts...).Acquire(t.Context(), 1)
+		return err
+	}
+	try := func(s *holdfast.Semaphore, n int) error { _, err := s.TryAcquire(t.Context(), n); return err }
+	_, noMulti := holdfast.NewMulti(s.Locker(0))
+	_, noRedlock := holdfast.NewRedlock(s.Locker(1), s.Locker(1), s.Locker(1))
+	for what, err := range map[string]error{
+		"none": try(s, 0), "too many": try(s, 1001), "no permits": try(m.Semaphore(name, 0), 1), "far too many": try(m.Semaphore(name, 1<<20+1), 1),
+		"fencing": rest(holdfast.WithFencing()), "linger": rest(holdfast.WithLinger(time.Second)), "idle": rest(holdfast.WithIdleTTL(time.Second)),
+		"nil": try(nil, 1), "zero": try(new(holdfast.Semaphore), 1), "zero, two": try(new(holdfast.Semaphore), 2), "nil Manager": try((*holdfast.Manager)(nil).Semaphore(name, 1), 1),
+		"set": s.SetPermits(t.Context(), -1), "set nil": (*holdfast.Semaphore)(nil).SetPermits(t.Context(), 1), "nil ctx": s.SetPermits(nil, 1), //nolint:staticcheck // that is what it is about
+		"async": (<-s.AcquireAsync(t.Context(), 0)).Err, "Multi": noMulti, "Redlock": noRedlock,
+		"idle of a mutex": func() error {
+			_, err := m.Mutex(name, holdfast.WithIdleTTL(time.Hour)).TryLock(t.Context())
+			return err
+		}(),
+	} {
+		if !errors.Is(err, holdfast.ErrInvalidOption) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := m.Semaphore("{x", 1).Acquire(t.Context(), 1); !errors.Is(err, holdfast.ErrInvalidName) {
+		t.Errorf("a bad name: %v", err)
+	}
+}

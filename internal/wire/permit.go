@@ -1,0 +1,24 @@
+package wire
+
+import (
+	"encoding/hex"
+	"strconv"
+)
+
+// permitManager is how many bytes of its manager's UUID a permit id of Holdfast begins with. Its number follows, in six bytes.
+const permitManager = 10
+
+// PermitsID returns the id by which a claim of n permits, of the numbers from first on, stands in a queue.
+func PermitsID(prefix string, first uint64, n int) string {
+	return prefix + strconv.FormatUint(first, 10) + ":" + strconv.Itoa(n)
+}
+
+// PermitOwner returns what the owner ids of the manager begin with that a permit, in hexadecimal digits, is of. It reports false if
+// none of Holdfast's has made it: Redisson's ids are random, and one of 16,384 looks like Holdfast's.
+func PermitOwner(permit string) (prefix string, ours bool) {
+	b, err := hex.DecodeString(permit)
+	if err != nil || len(b) != 16 || b[6]>>4 != 4 || b[8]>>6 != 2 || b[permitManager] != 0 {
+		return "", false
+	}
+	return ownerPrefix([permitManager]byte(b[:permitManager])), true
+}

@@ -1,0 +1,39 @@
+-- permit_release.lua: give the permits of a claim back: to the waiters that they suffice for, if there are some.
+--
+-- KEYS[1]  available: how many permits are: number
+-- KEYS[2]  queue: list of waiters, see lib/queue.lua
+-- KEYS[3]  deadlines: zset that belongs to the queue
+-- KEYS[4]  held: the permits that are not: zset, see lib/permit.lua
+-- KEYS[5]  tombstones: zset of owner ids that were given up; only with ARGV[4]
+-- ARGV[1]  id: the owner id of the claim
+-- ARGV[2]  publish: command that announces the release: publish or spublish
+-- ARGV[3]  offer: how to hand over, as in lock_release.lua
+-- ARGV[4]  burial: given up, not released, as in lock_release.lua
+--
+-- Returns what lock_release.lua does, but -2
+
+-- include: permit queue grant redisson keys answer
+
+local had = take_away(available, held, id)
+if type(had) == 'table' and not is_wrong_type(had) then
+  return had
+end
+had = type(had) == 'number' and had > 0
+if burial or not had then
+  leave(queue, deadlines, id)
+end
+local number = redis.pcall('get', available)
+local count = type(number) == 'string' and tonumber(number)
+local reply
+local o = line_of(available, queue, deadlines, held, server_time())
+o.publish, o.own = publish, inbox_of(id)
+if count and head(queue) then
+  reply = pass_on(o, offer, count > 0)
+end
+if burial and burial ~= '0' then
+  bury(tombstones, id, burial)
+end
+if not had and type(reply) ~= 'string' and reply ~= @RELEASE_CROWDED@ then
+  return not_master(available) or @RELEASE_GONE@
+end
+return released(o, reply, had, count and count > 0, number)

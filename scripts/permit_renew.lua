@@ -1,0 +1,41 @@
+-- permit_renew.lua: keep permits of semaphores alive, each claim by itself. It extends and never shortens, and gives no permit back
+-- that has ended.
+--
+-- KEYS[2i-1]  available: of the i-th claim: how many permits are: number
+-- KEYS[2i]    held: the permits that are not: zset, see lib/permit.lua
+-- ARGV[1]     lease: TTL, milliseconds
+-- ARGV[2]     prefix: what the owner ids begin with
+-- ARGV[2+i]   tail: what the i-th owner id ends with
+--
+-- Returns an array with an answer for each claim, as renew.lua does
+
+-- include: answer permit queue
+
+local codes, now = {}, server_time()
+for i = 1, #KEYS / 2 do
+  local refusal = i == 1 and not_master(available)
+  if refusal and string.find(refusal.err, 'READONLY', 1, true) then -- an ACL that forbids HDEL does not end a lease
+    return refusal
+  end
+  local live, ends, said = true, {}, 1
+  for _, permit in ipairs(permits_of(prefix .. tail)) do
+    local score = redis.pcall('zscore', held, permit)
+    said = type(score) == 'table' and score or said
+    live = live and type(score) == 'string' and tonumber(score) > now
+    ends[#ends + 1], ends[#ends + 2] = now + lease, permit
+  end
+  if live then
+    said = redis.pcall('zadd', held, 'xx', 'gt', unpack(ends))
+    local left = redis.call('pttl', held)
+    if left >= 0 and left < tonumber(lease) then -- the keys last as long as what they say
+      redis.pcall('pexpire', available, lease)
+      redis.pcall('pexpire', held, lease)
+    end
+  end
+  if type(said) == 'table' then
+    codes[i] = is_wrong_type(said) and @RENEW_STOLEN@ or said.err
+  else
+    codes[i] = live and @RENEW_DONE@ or @RENEW_GONE@
+  end
+end
+return codes

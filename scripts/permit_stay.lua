@@ -1,0 +1,38 @@
+-- permit_stay.lua: give the permits of a claim up, and leave them taken for a time: by a claim that no process renews. A renewal or an
+-- acquire of the old one that comes late finds that gone.
+--
+-- KEYS[1]  available: how many permits are: number
+-- KEYS[2]  queue: list of waiters, see lib/queue.lua
+-- KEYS[3]  deadlines: zset that belongs to the queue
+-- KEYS[4]  held: the permits that are not: zset, see lib/permit.lua
+-- KEYS[5]  tombstones: zset of owner ids that were given up
+-- ARGV[1]  id: the owner id of the claim
+-- ARGV[2]  stays: the one that takes its place
+-- ARGV[3]  duration: for how long, milliseconds
+-- ARGV[4]  burial: milliseconds for which a late acquire of the id is to be refused; 0 where none can be under way
+--
+-- Returns  0  done, now or by an earlier copy of this request
+--         -1  not held by this owner
+
+-- include: permit queue keys answer
+
+local refusal = not_master(available)
+if refusal then
+  return refusal
+end
+local new, had = permits_of(stays), 0
+for i, permit in ipairs(permits_of(id)) do
+  if redis.pcall('zrem', held, permit) == 1 then
+    redis.call('zadd', held, server_time() + duration, new[i])
+    had = had + 1
+  end
+end
+if had > 0 then
+  notify(head(queue), 'o', duration) -- waiters know of another time
+else
+  leave(queue, deadlines, id)
+end
+if burial ~= '0' then
+  bury(tombstones, id, burial)
+end
+return (had > 0 or redis.pcall('zscore', held, new[1])) and 0 or @RELEASE_GONE@

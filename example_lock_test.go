@@ -254,3 +254,48 @@ func ExampleLease_Token() {
 	// token 0
 	// holdfast: FencingToken: lock "user:9" was taken without WithFencing
 }
+
+// Five downloads at a time, over all processes.
+func ExampleSemaphore() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+	downloads := locks.Semaphore("downloads", 5)
+
+	lease, err := downloads.Acquire(ctx, 3) // a large one counts as three
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = downloads.TryAcquire(ctx, 3)
+	fmt.Println(lease.Permits(), "of five are taken, three are too many:", errors.Is(err, holdfast.ErrNotAcquired))
+
+	more := downloads.AcquireAsync(ctx, 3)
+	fmt.Println(lease.Unlock(ctx))
+	fmt.Println((<-more).Lease.Unlock(ctx))
+
+	err = holdfast.Do(ctx, downloads.Locker(1), func(context.Context, *holdfast.Lease) error {
+		return downloads.SetPermits(ctx, 10) // for all processes
+	})
+	info, _ := locks.Inspect(ctx, "downloads")
+	fmt.Println(err, info.Permits, info.Available)
+	// Output:
+	// 3 of five are taken, three are too many: true
+	// <nil>
+	// <nil>
+	// <nil> 10 10
+}
+
+// One call at a time for each customer. Redis forgets a customer that makes no calls.
+func ExampleWithIdleTTL() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	ctx := context.Background()
+	calls := server.NewManager().Semaphore("calls:customer-17", 1, holdfast.WithIdleTTL(time.Hour))
+	lease, err := calls.TryAcquire(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(lease.Unlock(ctx))
+	// Output: <nil>
+}

@@ -64,6 +64,7 @@ var imports = map[string][]string{
 	"/internal/locktest/faults":    {},                                                          // nothing but tests
 	"/internal/locktest/queue":     {},                                                          // nothing but tests
 	"/internal/locktest/election":  {},                                                          // nothing but tests
+	"/internal/locktest/semaphore": {},                                                          // nothing but tests
 	"/internal/locktest/state":     {},                                                          // nothing but tests
 	"/internal/locktest/telemetry": {},                                                          // nothing but tests
 	"/internal/chaos": { // tests only

@@ -15,7 +15,7 @@ import (
 
 // Semaphore lets callers of all processes hold at most a number of permits at a time. It is shared with Redisson's
 // RPermitExpirableSemaphore of the same name, whose clients need clocks within a second of the Redis server's. Redisson's RSemaphore
-// keeps no record of who holds its permits, and must not have the same name.
+// does not record the holders of its permits, and must not have the same name.
 //
 // A Semaphore is a handle, as a [Mutex] is. Each permit is part of a lease: it is renewed while its process lives, and returns to the
 // semaphore at the end of its TTL if the process dies. [Lease.Unlock] returns all permits of the lease.

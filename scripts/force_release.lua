@@ -8,7 +8,6 @@
 -- KEYS[5]  rw_deadlines: zset that belongs to it
 -- KEYS[6]  held: of a semaphore: the permits that are held: zset, see lib/permit.lua
 -- KEYS[7]  permit_queue: of a semaphore: list
--- KEYS[8]  permit_deadlines: zset that belongs to it
 -- ARGV[1]  publish: command that announces the release: publish or spublish
 -- ARGV[2]  channel: of a mutex; a fair waiter's has ':' and its owner id behind it
 -- ARGV[3]  rw_channel: of a read-write lock
@@ -20,16 +19,15 @@
 --         -1  the key is not a lock; it is left as it is
 --         -2  the owner id does not hold it; it is left as it is
 
--- include: keys queue redisson answer
+-- include: keys queue redisson permit answer
 
 local kind, fields = kind_of(lock)
-local permits = redis.pcall('zcard', held)
+local permits = redis.pcall('zcount', held, '-inf', '+inf')
 local number = redis.call('type', lock).ok == 'string' and redis.call('get', lock)
 if type(permits) == 'number' and permits > 0 and (kind == 'free' or number and string.find(number, '^%-?%d+$')) then
   local freed = permits
   if owner then
-    local permit = string.gsub(owner, '%x%x', function(x) return string.char(tonumber(x, 16)) end)
-    freed = redis.call('zrem', held, permit)
+    freed = redis.call('zrem', held, bytes_of(owner))
     if freed == 0 then
       return @FORCE_OTHER_OWNER@
     end

@@ -17,7 +17,7 @@
 -- that are, {key, what it holds, ...} of keys that hold something else than they should, the owner ids of the first
 -- places, and of a semaphore how many permits it has and how many are available
 
--- include: keys queue rights answer
+-- include: keys queue rights permit answer
 
 local broken = {}
 
@@ -68,7 +68,7 @@ count(queue, deadlines)
 count(rw_queue, rw_deadlines)
 count(permit_queue, permit_deadlines)
 local number = redis.call('type', lock).ok == 'string' and redis.call('get', lock)
-local permits = checked(redis.pcall('zcard', held), held)
+local permits = checked(redis.pcall('zcount', held, '-inf', '+inf'), held)
 if failure then
   return failure
 end
@@ -112,8 +112,7 @@ if number and string.find(number, '^%-?%d+$') or kind == 'free' and permits > 0 
   more = permits - ended
   local members = redis.call('zrange', held, ended, ended + @SHOWN@ - 1, 'withscores')
   for i = 1, #members, 2 do
-    local text = string.gsub(members[i], '.', function(byte) return string.format('%02x', string.byte(byte)) end)
-    holders[#holders + 1] = text
+    holders[#holders + 1] = digits_of(members[i])
     holders[#holders + 1] = '1'
     holders[#holders + 1] = members[i + 1] - now < @FOREVER@ and members[i + 1] - now or -1
     more = more - 1

@@ -32,7 +32,7 @@ local count, failure = count_of(available, held, total, now)
 if not count then
   return failure
 end
-local n, there = size_of(id), count + redis.call('zcard', held)
+local n, there = size_of(id), count + redis.call('zcount', held, '-inf', '+inf')
 local has = redis.call('zscore', held, permits_of(id)[1]) -- an earlier copy of this request, or a release, has made it so
 local o = line_of(available, queue, deadlines, held, now)
 local place, deadline, offer = place_of(wait, now)

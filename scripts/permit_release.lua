@@ -12,7 +12,7 @@
 --
 -- Returns what lock_release.lua does, but -2
 
--- include: permit queue grant redisson keys answer
+-- include: permit queue grant keys answer
 
 local had = take_away(available, held, id)
 if type(had) == 'table' and not is_wrong_type(had) then

@@ -12,7 +12,7 @@
 --          {-1, key, text}
 --             one of the keys holds something else than its kind; text says what
 
--- include: permit queue grant redisson answer
+-- include: permit queue grant redisson
 
 local now = server_time()
 local text = redis.pcall('get', available)
@@ -24,7 +24,7 @@ if not count then
   return failure
 end
 collect(available, held, now)
-count = redis.call('incrby', available, total - redis.call('get', available) - redis.call('zcard', held))
+count = redis.call('incrby', available, total - redis.call('get', available) - redis.call('zcount', held, '-inf', '+inf'))
 if head(queue) then
   local o = line_of(available, queue, deadlines, held, now)
   o.claim, o.turn, o.counted = offer_of(offer)

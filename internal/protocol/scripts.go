@@ -179,6 +179,8 @@ var constants = map[string]string{
 	"LINGERS":             wire.LingersPattern,
 	"OFFERED_AGAIN":       milliseconds(offeredAgain),
 	"OPEN_AGAIN":          milliseconds(openAgain),
+	"OUR_PERMIT":          wire.PermitPattern,
+	"PERMIT_MANAGER":      number(2 * wire.PermitManager), // in hexadecimal digits
 	"PLACES":              number(placesAtOnce),
 	"QUEUE_TTL":           milliseconds(queueTTL),
 	"QUEUE_TTL_LEFT":      milliseconds(queueTTLLeft),

@@ -107,7 +107,6 @@ func ForceReleaseKeys(name string) []any {
 		prefixed(rwTimeoutPrefix, name),
 		PermitSet(name),
 		prefixed(permitQueue, name),
-		prefixed(permitDeadlines, name),
 	}
 }
 

@@ -20,14 +20,14 @@ func NewOwnerPrefix() string {
 	rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	return ownerPrefix([permitManager]byte(b[:]))
+	return ownerPrefix([PermitManager]byte(b[:]))
 }
 
 // ownerPrefix writes the UUID that begins with these bytes. The rest is a digest of them, so that a permit, whose id has no room for
 // more, leads to its manager.
-func ownerPrefix(b [permitManager]byte) string {
+func ownerPrefix(b [PermitManager]byte) string {
 	digest := sha256.Sum256(b[:])
-	x := hex.EncodeToString(b[:]) + hex.EncodeToString(digest[:16-permitManager])
+	x := hex.EncodeToString(b[:]) + hex.EncodeToString(digest[:16-PermitManager])
 	return ownerMarker + x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:] + ":"
 }
 

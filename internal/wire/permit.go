@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// permitManager is how many bytes of its manager's UUID a permit id of Holdfast begins with. Its number follows, in six bytes.
-const permitManager = 10
+// PermitManager is how many bytes of its manager's UUID a permit id of Holdfast begins with. Its number follows, in six bytes.
+const PermitManager = 10
 
 // PermitsID returns the id by which a claim of n permits, of the numbers from first on, stands in a queue.
 func PermitsID(prefix string, first uint64, n int) string {
@@ -17,8 +17,11 @@ func PermitsID(prefix string, first uint64, n int) string {
 // none of Holdfast's has made it: Redisson's ids are random, and one of 16,384 looks like Holdfast's.
 func PermitOwner(permit string) (prefix string, ours bool) {
 	b, err := hex.DecodeString(permit)
-	if err != nil || len(b) != 16 || b[6]>>4 != 4 || b[8]>>6 != 2 || b[permitManager] != 0 {
+	if err != nil || len(b) != 16 || b[6]>>4 != 4 || b[8]>>6 != 2 || b[PermitManager] != 0 {
 		return "", false
 	}
-	return ownerPrefix([permitManager]byte(b[:permitManager])), true
+	return ownerPrefix([PermitManager]byte(b[:PermitManager])), true
 }
+
+// PermitPattern is Lua's pattern for the permits, in hexadecimal digits, that PermitOwner reports true for.
+const PermitPattern = `'^%x%x%x%x%x%x%x%x%x%x%x%x4%x%x%x[89ab]%x%x%x00%x%x%x%x%x%x%x%x%x%x$'`

@@ -110,8 +110,7 @@ local function let_in(o)
       end
     end
     if inbox then
-      granted = granted + 1
-      mode = not o.room and (o.sides and not is_writer(id) and 'read' or 'write')
+      granted, mode = granted + 1, not o.room and (o.sides and not is_writer(id) and 'read' or 'write')
     end
     step_out(o.queue, o.deadlines, id, more)
   end

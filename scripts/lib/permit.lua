@@ -5,17 +5,27 @@
 --
 -- Each prefix of the writes here loses or lends no permit: available and held ones together stay the same.
 
--- include: answer queue grant
+-- include: answer queue redisson
 
 -- size_of returns how many permits a claim is for.
 local function size_of(id)
   return tonumber(string.match(id, ':%d+:(%d+)$') or 0)
 end
 
+-- digits_of returns the hexadecimal digits of a permit's id.
+local function digits_of(permit)
+  return (string.gsub(permit, '.', function(byte) return string.format('%02x', string.byte(byte)) end))
+end
+
+-- bytes_of returns what such digits stand for.
+local function bytes_of(digits)
+  return (string.gsub(digits, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end))
+end
+
 -- permits_of returns the ids of the permits of a claim.
 local function permits_of(id)
   local uuid, first = string.match(id, '^hf%-([%x%-]+):(%d+):')
-  local manager = string.gsub(string.sub(string.gsub(uuid or '', '%-', ''), 1, 20), '%x%x', function(x) return string.char(tonumber(x, 16)) end)
+  local manager = bytes_of(string.sub(string.gsub(uuid or '', '%-', ''), 1, @PERMIT_MANAGER@))
   local permits, upper = {}, nil
   for number = tonumber(first or 1), tonumber(first or 1) + size_of(id) - 1 do
     if not upper or number % 256 == 0 then
@@ -51,7 +61,7 @@ local function count_of(available, held, total, now)
     return nil, wrong(held)
   elseif not text then
     redis.call('zremrangebyscore', held, '-inf', now)
-    return redis.call('incrby', available, total - redis.call('zcard', held))
+    return redis.call('incrby', available, total - redis.call('zcount', held, '-inf', '+inf'))
   end
   return tonumber(text)
 end
@@ -70,7 +80,7 @@ local function give(available, held, id, until_then)
   for _, permit in ipairs(permits) do
     missing = missing + (redis.call('zscore', held, permit) and 0 or 1)
   end
-  local said = missing > 0 and redis.pcall('decrby', available, missing)
+  local said = missing > 0 and redis.pcall('incrby', available, -missing)
   if type(said) == 'table' then
     return said
   end
@@ -134,8 +144,7 @@ local function next_end(held, now)
   local left = first and math.max(tonumber(first) - now, 1) or -1
   for _, from in ipairs({'0', '-@BEHIND@'}) do
     for _, permit in ipairs(redis.call('zrange', held, from, from == '0' and '@BEHIND@' or '-1')) do
-      local version, variant, number = string.byte(permit, 7), string.byte(permit, 9), string.byte(permit, 11)
-      if #permit ~= 16 or math.floor(version / 16) ~= 4 or math.floor(variant / 64) ~= 2 or number ~= 0 then
+      if not string.find(digits_of(permit), @OUR_PERMIT@) then
         return left < @QUEUE_TTL@ and left or -1, 1
       end
     end

@@ -2,12 +2,8 @@
 
 -- channel_of names the channel of the lock that a queue belongs to.
 local function channel_of(queue)
-  if string.find(queue, 'holdfast_permit_queue', 1, true) == 1 then
-    return 'redisson_sc' .. string.sub(queue, #'holdfast_permit_queue' + 1)
-  elseif string.find(queue, 'holdfast_rw_queue', 1, true) == 1 then
-    return 'redisson_rwlock' .. string.sub(queue, #'holdfast_rw_queue' + 1)
-  end
-  return 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
+  local whose, name = string.match(queue, '^(.-)_queue(.*)$')
+  return (whose == 'holdfast_rw' and 'redisson_rwlock' or whose == 'holdfast_permit' and 'redisson_sc' or 'redisson_lock__channel') .. name
 end
 
 -- tell sends a message with publish or spublish, as publish says, and returns how many clients heard it. On a server that does not
@@ -20,9 +16,8 @@ local function tell(publish, channel, message)
   return type(heard) == 'number' and heard or 0 -- refused: that must not fail a release
 end
 
--- announce says that a lock is free, that readers may come in, or how many permits are available, and returns how many clients heard
--- it. To all who wait for a read-write lock, if that is true, it says 1, and then 0: 1 is lost on a waiter that has been refused and does
--- not sleep yet, 0 is not. Of a semaphore all is the number.
+-- announce says that a lock is free, that readers may come in, or how many permits are available, which all says then. It returns how
+-- many clients heard it. To all who wait for a read-write lock it says 1, and then 0: 1 is lost on a waiter that does not sleep yet.
 local function announce(publish, channel, all)
   if all == true then
     tell(publish, channel, '1')

@@ -186,6 +186,10 @@ func errorOf(name string, v *lock.Verdict) error {
 		return &OptionError{"Acquire", nil, "semaphore " + quote(name) + " has fewer permits than its caller wants"}
 	case lock.Tokenless:
 		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
+	case lock.HoldShared:
+		return &OptionError{"Detach", nil, "Detach: another lease of lock " + quote(name) + " shares what this process has in Redis: by re-entry, or of another reader"}
+	case lock.StaysTaken:
+		return &OptionError{"Detach", nil, "Detach: lock " + quote(name) + " was taken with WithHoldAtLeast"}
 	}
 	causes := make([]error, len(v.Causes))
 	for i, c := range v.Causes {

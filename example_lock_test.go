@@ -192,6 +192,40 @@ func ExampleWithHoldAtLeast() {
 	// web-2 leaves it to another replica
 }
 
+// A request takes the lock, and a worker in another process finishes the work under it.
+func ExampleLease_Detach() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	web, worker := server.NewManager(), server.NewManager()
+	ctx := context.Background()
+
+	lease, err := web.Mutex("upload:7", holdfast.WithFencing()).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	token := lease.Token()
+	ticket, err := lease.Detach(ctx, time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = web.Mutex("upload:7").TryLock(ctx)
+	fmt.Println("free in between:", !errors.Is(err, holdfast.ErrNotAcquired))
+
+	second, err := worker.Attach(ctx, ticket) // which came with the job
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the same token:", second.Token() == token)
+	_, err = worker.Attach(ctx, ticket)
+	fmt.Println("a second time:", errors.Is(err, holdfast.ErrLeaseLost))
+	fmt.Println(second.Unlock(ctx))
+	// Output:
+	// free in between: false
+	// the same token: true
+	// a second time: true
+	// <nil>
+}
+
 // What a program holds and waits for, without asking Redis.
 func ExampleManager_Locks() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)

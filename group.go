@@ -163,7 +163,7 @@ func (g *group) dissolveBut(keep func(*engine.Lease) bool) (kept []*engine.Lease
 	parts := slices.Concat(g.parts, g.lost)
 	g.mu.Unlock()
 	for _, p := range parts { // including those that have ended, and may still be in Redis
-		if !keep(p) || !p.Detach() {
+		if !keep(p) || !p.LeaveWhole() {
 			p.GiveBack()
 		} else {
 			kept = append(kept, p)

@@ -42,6 +42,11 @@ func (m *Manager) newHandle(k lock.Kind, name string, opts []LockOption) handle 
 		return handle{lock: (*engine.Engine)(nil).NewLock(k, name, name, nil), err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
 	}
 	mapped, err := m.keyOf(name)
+	return m.handleOf(k, name, mapped, err, opts)
+}
+
+// handleOf is newHandle for a name whose key is known; err: what is wrong with it.
+func (m *Manager) handleOf(k lock.Kind, name, mapped string, err error, opts []LockOption) handle {
 	own := m.lock
 	if err == nil && len(opts) > 0 {
 		own, err = m.lock.with(name, opts)

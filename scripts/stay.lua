@@ -1,5 +1,5 @@
--- stay.lua: give a hold of any kind up, and leave the lock taken for a time: by an id that no process renews. A renewal or an acquire
--- of the old one that comes late finds that gone.
+-- stay.lua: give a hold of any kind up, and leave the lock taken for a time: by an id that no process renews, which may be that of a
+-- ticket. A renewal or an acquire of the old one that comes late finds that gone.
 --
 -- KEYS[1]  lock: hash, see lock_acquire.lua and lib/rights.lua
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua
@@ -26,17 +26,9 @@ if refusal then
 end
 local held = redis.pcall('hexists', lock, id) == 1
 if held then
-  if right or is_writer(id) then
-    refusal = put_side(lock, stays, duration, right_after)
-  end
-  local set = refusal or right or redis.pcall('pexpire', lock, duration)
-  if type(set) == 'table' then
-    return set
-  elseif right then
-    remove_side(lock, id, right)
-  else
-    redis.call('hset', lock, stays, '1')
-    redis.call('hdel', lock, id)
+  refusal = replace(lock, id, stays, duration, right, right_after)
+  if refusal then
+    return refusal
   end
   local next, left = head(queue), redis.call('pttl', lock) -- waiters know of another time
   if next and not notify(next, 'o', left) then

@@ -137,7 +137,14 @@ func printBlocks(w io.Writer, prefix string, looks []look) error {
 			if h.Lingers {
 				side += ", may be idle"
 			}
-			line("holder", "%s, until %s unless renewed%s", ownerText(h, true), seconds(h.TTL), side)
+			if h.Detached {
+				side += ", detached"
+			}
+			renewal := " unless renewed"
+			if h.Detached {
+				renewal = ""
+			}
+			line("holder", "%s, until %s%s%s", ownerText(h, true), seconds(h.TTL), renewal, side)
 			if h.Process != nil {
 				line("", "%s", h.Process.details())
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,8 +73,9 @@ type lookHolder struct {
 	Write    bool   `json:"write"`
 	Holdfast bool   `json:"holdfast"`
 	TTL      int64  `json:"ttl"`
-	Lingers  bool   `json:"lingers,omitempty"` // it may be idle: its process keeps it after Unlock, until another one wants it
-	Server   string `json:"server,omitempty"`  // of a Redlock
+	Lingers  bool   `json:"lingers,omitempty"`  // it may be idle: its process keeps it after Unlock, until another one wants it
+	Detached bool   `json:"detached,omitempty"` // no process has the lock: it is left to a ticket, and not renewed
+	Server   string `json:"server,omitempty"`   // of a Redlock
 
 	Process *Process `json:"process,omitempty"` // nil: it does not say what it is
 	Callers int      `json:"callers,omitempty"` // of its process, which wait for the lock by the process's own account
@@ -109,7 +111,7 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 		More: info.More, TTL: milliseconds(info.TTL), Waiting: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	for _, h := range info.Holders {
-		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL), Lingers: h.Lingers})
+		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL), Lingers: h.Lingers, Detached: h.Detached})
 	}
 	for _, w := range info.Queue {
 		l.queued = append(l.queued, w.Owner)
@@ -133,7 +135,7 @@ func (l *look) judge(lease time.Duration) {
 		l.State = stateNoTTL
 	case len(l.Servers)*2 <= l.of && l.of > 0:
 		l.State = stateMinority
-	case l.TTL < (lease / 3).Milliseconds():
+	case l.TTL < (lease/3).Milliseconds() && slices.ContainsFunc(l.Holders, func(h lookHolder) bool { return !h.Detached }):
 		l.State, l.Since = stateExpiring, lease.Milliseconds()-l.TTL
 	case l.Overdue > 0:
 		l.State = stateStale

@@ -16,6 +16,7 @@ import (
 const (
 	aliceID  = "hf-11111111-1111-4111-8111-111111111111:7"
 	lingerID = "hf-11111111-1111-4111-8111-111111111111:08"
+	ticketID = "hf-11111111-1111-4111-8111-111111111111:4611686018427387904"
 	bobID    = "hf-22222222-2222-4222-8222-222222222222:3"
 	javaID   = "5f1c0000-aaaa-bbbb-cccc-dddddddddddd:57"
 	evil     = "evil\x1b[31m\n\xff"
@@ -54,6 +55,7 @@ func newGallery(t *testing.T) *redistest.Server {
 	place("redisson_lock_queue:{stuck}", "redisson_lock_timeout:{stuck}", bobID, -time.Minute)
 	held(evil, "", long, aliceID, 1)
 	held("kept", "", long, lingerID, 1)
+	held("upload:7", "", 9500*time.Millisecond, ticketID, 1)
 	rdb.HSet(ctx, "user:1", "name", "Ada", "mail", "x")
 	rdb.HSet(ctx, "votes", "candidate:7", 12)
 	rdb.Set(ctx, "plain", "text", 0)
@@ -78,15 +80,16 @@ func TestLook_Golden(t *testing.T) {
 		stdout string
 	}{
 		{[]string{"ls"}, 0, `
-NAME                  KIND   HOLDER                    TTL     WAITING  TOKEN  STATE
-stock:42              mutex  hf-11111111…:7            LONG    1        812    ok
-"evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            LONG    0        -      ok
-forever               mutex  hf-11111111…:7            -       0        -      no TTL
-kept                  mutex  hf-11111111…:08           LONG    0        -      ok
-old                   mutex  hf-22222222…:3            SOME    0        -      expiring: not renewed for SOME
-report:daily          mutex  redisson 5f1c0000-aa…:57  LONG    0        -      ok
-schema                write  hf-11111111…:7            LONG    0        -      ok
-stuck                 mutex  hf-11111111…:7            LONG    0        -      queue stale
+NAME                  KIND   HOLDER                     TTL     WAITING  TOKEN  STATE
+stock:42              mutex  hf-11111111…:7             LONG    1        812    ok
+"evil\x1b[31m\n\xff"  mutex  hf-11111111…:7             LONG    0        -      ok
+forever               mutex  hf-11111111…:7             -       0        -      no TTL
+kept                  mutex  hf-11111111…:08            LONG    0        -      ok
+old                   mutex  hf-22222222…:3             SOME    0        -      expiring: not renewed for SOME
+report:daily          mutex  redisson 5f1c0000-aa…:57   LONG    0        -      ok
+schema                write  hf-11111111…:7             LONG    0        -      ok
+stuck                 mutex  hf-11111111…:7             LONG    0        -      queue stale
+upload:7              mutex  hf-11111111…:46116860184…  SOME    0        -      ok
 `},
 		{[]string{"ls", "s*", "-o", "name"}, 0, "\nstock:42\nschema\nstuck\n"},
 		{[]string{"ls", "--stale", "-o", "name"}, 0, "\nforever\nold\nstuck\n"},
@@ -111,6 +114,19 @@ kept
 `},
 		{[]string{"ls", "kept", "-o", "jsonl"}, 0, `
 {"name":"kept","kind":"mutex","held":true,"holders":[{"owner":"` + lingerID + `","write":false,"holdfast":true,"ttl":N,"lingers":true}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"ok"}
+`},
+		{[]string{"inspect", "upload:7"}, 0, `
+upload:7
+  kind     mutex
+  state    ok
+  ttl      SOME
+  holder   ` + ticketID + `, until SOME, detached
+  waiting  0
+  messages 0 connections listen to the lock's channels
+  slot     4138
+`},
+		{[]string{"ls", "upload:7", "-o", "jsonl"}, 0, `
+{"name":"upload:7","kind":"mutex","held":true,"holders":[{"owner":"` + ticketID + `","write":false,"holdfast":true,"ttl":N,"detached":true}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"ok"}
 `},
 		{[]string{"inspect", "stock:42", "user:1", "gone"}, 3, `
 stock:42

@@ -28,6 +28,26 @@ func withTimeout(ctx context.Context, locks *holdfast.Manager, update func(conte
 	})
 }
 
+func accept(ctx context.Context, lease *holdfast.Lease, push func(ticket string) error) error {
+	ticket, err := lease.Detach(ctx, time.Minute) // longer than a job waits for a worker
+	if err != nil {
+		return err
+	}
+	return push(ticket) // with the job
+}
+
+func finish(ctx context.Context, locks *holdfast.Manager, ticket string, run func(context.Context) error) (err error) {
+	lease, err := locks.Attach(ctx, ticket)
+	if errors.Is(err, holdfast.ErrLeaseLost) {
+		return nil // another worker has had the job, or this one comes too late
+	}
+	if err != nil {
+		return err // Redis did not answer: the ticket still works
+	}
+	defer lease.UnlockInto(ctx, &err)
+	return run(lease.Context(ctx))
+}
+
 func inOneReplica(ctx context.Context, locks *holdfast.Manager, buildReport func(context.Context) error) (err error) {
 	lease, err := locks.Mutex("report:daily").TryLock(ctx)
 	if errors.Is(err, holdfast.ErrNotAcquired) {
@@ -130,6 +150,9 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		"readTogether":  readTogether(ctx, m, under),
 		"allOrNone":     allOrNone(ctx, m, under),
 		"rebuildUnder":  rebuildUnder(ctx, m.Mutex("index"), run),
+		"accept": accept(ctx, locktest.MustLock(t, m.Mutex("upload")), func(ticket string) error {
+			return errors.Join(finish(ctx, m, ticket, run), finish(ctx, m, ticket, run)) // it runs once
+		}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -158,7 +181,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	if _, err := m.Mutex("worker").TryLock(ctx); !errors.Is(err, holdfast.ErrClosed) {
 		t.Errorf("after the signal: %v", err)
 	}
-	redistest.Want(t, ran, 6, "%d of 6 functions were called")
+	redistest.Want(t, ran, 7, "%d of 7 functions were called")
 	_ = fenced // needs a database; the fenced-writer example does it on Redis
 }
 

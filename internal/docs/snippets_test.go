@@ -198,6 +198,7 @@ var within = map[string]string{
 	"Term.Number":            "Election_Lead",
 	"Term.Proclaim":          "Election_Campaign",
 	"Term.Resign":            "Election_Campaign",
+	"Manager.Attach":         "Lease_Detach",
 	"Lease.Deadline":         "Lease_Extend",
 	"Lease.Permits":          "Semaphore",
 	"Manager.Semaphore":      "Semaphore",

@@ -35,30 +35,39 @@ const (
 // answer may take) and not beyond ctx. If the script may be executed twice, an error reply that may pass has it asked
 // again meanwhile.
 func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
+	r, _, err := eng.ask(ctx, name, repeat, command.Call{Script: script, Args: args})
+	return r.Value, err
+}
+
+// ask is Ask with the whole reply, and whether other copies of the request may have been executed or still be.
+func (eng *Engine) ask(ctx context.Context, name string, repeat bool, call command.Call) (r command.Reply, strays bool, err error) {
 	end := time.Now().Add(max(eng.askPatience(), eng.Executor.FirstWithin()))
 	pauses := retry.New()
 	for {
-		r, err := eng.askOnce(ctx, name, repeat, &command.Call{Script: script, Args: args, Patience: time.Until(end), Dial: command.FirstAtMost})
+		c := call
+		c.Patience, c.Dial = time.Until(end), command.FirstAtMost
+		q := &question{engine: eng, repeat: repeat, done: make(chan command.Reply, 1)}
+		r, err = eng.askOnce(ctx, name, q, &c)
 		if err == nil && r.Err == nil {
-			return r.Value, nil
+			return r, strays || q.copied.Load(), nil
 		}
+		strays = true
 		if err == nil {
 			eng.Stats.Troubles.Add(1)
 			err = eng.explain(name, lock.Because(lock.Unavailable, r.Err))
 		}
 		pause := pauses.NextBackOff()
 		if !repeat || !r.Passes() || time.Until(end) < pause || !Sleep(ctx, pause) {
-			return nil, err
+			return command.Reply{}, strays, err
 		}
 	}
 }
 
 // askOnce sends one request and waits for its end.
-func (eng *Engine) askOnce(ctx context.Context, name string, repeat bool, call *command.Call) (command.Reply, error) {
+func (eng *Engine) askOnce(ctx context.Context, name string, q *question, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
 		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, ContextCauses(ctx)...))
 	}
-	q := &question{engine: eng, repeat: repeat, done: make(chan command.Reply, 1)}
 	call.Handler = q
 	eng.mu.Lock()
 	over := eng.closed
@@ -79,6 +88,7 @@ type question struct {
 	engine *Engine
 	repeat bool
 	copies atomic.Int32       // on their way, beside the call itself
+	copied atomic.Bool        // there was one
 	done   chan command.Reply // buffered for the first event, which counts
 }
 
@@ -105,6 +115,7 @@ func (q *question) Overdue(*command.Call) {
 func (q *question) Stranded(c *command.Call) {
 	if q.repeat {
 		q.copies.Add(1)
+		q.copied.Store(true)
 		if !q.engine.Executor.Submit(time.Now(), &command.Call{Script: c.Script, Args: c.Args, Handler: q, Patience: c.Patience, Dial: c.Dial}) {
 			q.copies.Add(-1)
 		}

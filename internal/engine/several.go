@@ -25,8 +25,8 @@ func (l *Lease) JoinWhole(whole *Lease) error {
 	return err
 }
 
-// Detach takes a lease off the whole that it is part of, and reports whether it is still held.
-func (l *Lease) Detach() bool {
+// LeaveWhole takes a lease off the whole that it is part of, and reports whether it is still held.
+func (l *Lease) LeaveWhole() bool {
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	if l.in().End() != nil {

@@ -27,6 +27,8 @@ import (
 //	NotFound, Expire, Prolonged   a renewal or the deadline                   loss.go
 //	ReachLimit                    the end by WithMaxHold                      loss.go
 //	Unlock, UnlockAgain, GiveBack the holder is done                          lease.go
+//	Detach, Attaching, Attached,  it leaves the lock to another process, or
+//	NotAttached                   takes it over from one                      detach.go
 //	Fail, Close                   the client is closed, or the manager        below
 //
 // A bid in Redis belongs to the lock and not to a caller. A mutex or a read-write lock has
@@ -55,6 +57,7 @@ type Lock struct {
 	Family    Kind   // up to WriteKind; not changed
 	life      life   // how far the lock has come
 	unused    uint8  // idle times in a row that another process has ended, and beyond unusedMost Unlocks since: see linger.go
+	attaching uint16 // calls of Attach under way
 }
 
 // Init makes a zero value the lock of a name. Its family is a kind up to WriteKind.
@@ -167,7 +170,7 @@ func (lk *Lock) rest(m *Moment) {
 	if lk.awaitsReturn(m) {
 		return
 	}
-	if lk.hold == nil && lk.reads.none() && lk.releasing+lk.leftBehind() == 0 && lk.life != lifeOver {
+	if lk.hold == nil && lk.reads.none() && lk.releasing+lk.leftBehind() == 0 && lk.attaching == 0 && lk.life != lifeOver {
 		lk.life = lifeOver
 	}
 }

@@ -14,6 +14,7 @@ type Release struct {
 	Late   int           // how many of the claims get a tombstone
 	Rest   time.Duration // for how long Hold stays taken; 0: it does not
 	Stand  uint64        // the number of the owner id that takes its place then
+	Owners string        // what that begins with; empty: as all of the process
 	Left   Left
 	why    why
 }
@@ -34,6 +35,7 @@ const (
 	unwanted why = iota // a claim, or what a caller has lost or never got
 	unlocked            // a hold: if Redis does not know it, that is a loss
 	late                // a hold that ended early, as the log has said
+	detached            // a hold: likewise, and no caller has its lock then
 )
 
 // Burial is for how long a tombstone refuses late copies of an acquire request. A
@@ -136,7 +138,7 @@ func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) {
 			lk.missed.add(missedLock) // a copy that ran may have granted it here, as only its reply says
 		}
 		verdict := r.gone(m, reply.Says)
-		if r.why == unlocked && verdict.Is(LeaseLost) {
+		if verdict.Is(LeaseLost) && (r.why == unlocked || r.why == detached) {
 			m.end(Ended{Lock: lk, Lease: r.lease, How: Lost, Reason: verdict.Reason}) // a deferred Unlock drops its error
 		}
 		r.settle(m, verdict)
@@ -175,10 +177,13 @@ func (r *Release) handOn(m *Moment) {
 // that was the end of the lock, and the lease did what it had promised. In all other cases the lease had been lost
 // unnoticed, including a host that slept beyond the deadline before the call, which timers do not notice.
 //
+// A copy of a Detach would have found the owner id of its ticket. Only if its caller has been told before that the outcome is unknown, the
+// ticket may have been used since.
+//
 // Rejected alternative: a key that remembers each release, as Redisson's unlock latch. It costs one more write and
 // a live key for seconds per unlock, to tell "released" from "deleted by hand at the very moment of a lost reply".
 func (r *Release) gone(m *Moment, says Says) *Verdict {
-	if !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {
+	if untold := r.why == detached && r.heard == nothing; !untold && !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {
 		return nil
 	}
 	reason := LostDeleted

@@ -18,6 +18,8 @@ const (
 	Unavailable         // Redis
 	Tokenless           // re-entry with fencing, and the first lease has no token
 	TooManyPermits      // a semaphore has fewer than the caller wants
+	HoldShared          // Detach: another lease would end as well
+	StaysTaken          // Detach: WithHoldAtLeast
 
 	// Causes.
 

@@ -68,10 +68,18 @@ func readGrant(t *lock.Try, token int64, r command.Reply) lock.Reply {
 	if x.Says = lock.Granted; t.Hold.Terms.Permits == 0 {
 		x.Token = uint64(token)
 	}
-	if acks := TermsOf(t.Hold.Terms).Acks; acks != nil && (r.AckErr != nil || r.Acked < acks.Replicas) {
-		x.Says, x.Cause, x.Final = lock.Unacked, &Unacked{acks.Replicas, r.Acked, r.AckErr}, command.IsFinal(r.AckErr)
+	if why := TooFew(TermsOf(t.Hold.Terms).Acks, r); why != nil {
+		x.Says, x.Cause, x.Final = lock.Unacked, why, command.IsFinal(r.AckErr)
 	}
 	return x
+}
+
+// TooFew is why a grant is to be undone for which acks were to be waited; nil: enough replicas have acknowledged it, or none had to.
+func TooFew(acks *command.Acks, r command.Reply) error {
+	if acks == nil || r.AckErr == nil && r.Acked >= acks.Replicas {
+		return nil
+	}
+	return &Unacked{acks.Replicas, r.Acked, r.AckErr}
 }
 
 // readVerdict is for an answer that is no grant.

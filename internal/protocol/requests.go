@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -200,12 +201,13 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	k := kindOf(h)
+	stays := wire.OwnerID(cmp.Or(r.Owners, p.Owners), r.Stand, false, k.writes)
 	args := append(Stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
 	if k.right {
-		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), wire.OwnerID(p.Owners, r.Stand, false, false)))
+		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), stays))
 	}
 	args = command.CountKeys(args)
-	return Stay, append(args, p.id(h), wire.OwnerID(p.Owners, r.Stand, false, k.writes), validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), burial(r))
+	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), burial(r))
 }
 
 // permitStay is stay for the permits of a semaphore.
@@ -221,6 +223,17 @@ func burial(r *lock.Release) int64 {
 		return lock.Burial.Milliseconds()
 	}
 	return 0
+}
+
+// Attach is the request that puts h in the place of a ticket.
+func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) {
+	k := kindOf(h)
+	before := wire.OwnerID(t.Giver, t.Number(), false, k.writes)
+	args := []any{h.Keys().Lock, h.Keys().Tombstones}
+	if k.right {
+		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), before))
+	}
+	return Attach, Attach.Args(len(args), append(args, p.id(h), TermsOf(h.Terms).ms, before)...)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.

@@ -37,6 +37,7 @@ var (
 	Inspect       = alone("inspect", givesInfo)
 	ForceRelease  = alone("force_release", givesCode)
 	Stay          = script("stay", givesCode)
+	Attach        = script("attach", givesCode)
 	Introduce     = alone("introduce", givesCode)
 	Introduced    = alone("introduced", givesList)
 	Proclaim      = alone("proclaim", givesProclaimed)

@@ -32,6 +32,8 @@ var uncalled = map[string]string{
 	"Term.Number":         "likewise",
 	"Term.Proclaim":       "likewise",
 	"Term.Resign":         "likewise",
+	"Lease.Detach":        "an Unlock that leaves the lock taken, as WithHoldAtLeast does; the scenarios of tickets in internal/locktest",
+	"Manager.Attach":      "likewise",
 	"WithNameMapper":      "judges go by the names of keys",
 	"WithWait":            "a context with a deadline, which workers have as well",
 	"Lease.FencingToken":  "Token, with an error where there is none",

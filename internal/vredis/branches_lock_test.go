@@ -116,6 +116,19 @@ var lockBranches = []branch{
 	{"stays taken, but its TTL is refused", []string{"hset x $1 1", "pexpire x 7000", "acl setuser default -pexpire"}, "stay", staying(mine, also, "0"), denied, map[string]string{"hgetall x": "[$1 1]", "pttl x": "7000"}},
 	{"stays taken, but the server is a replica", []string{"hset x $1 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "stay", staying(mine, also, "0"), replica, map[string]string{"hgetall x": "[$1 1]"}},
 	{"stays taken, and other tombstones stay", []string{"hset x $1 1", "pexpire x 7000", "zadd $B T+6000 $2"}, "stay", staying(mine, also, "0"), "0", map[string]string{"zrange $B 0 -1": "[$2]", "sent": "ch 0"}},
+	// attach.lua
+	{"attached", []string{"hset x $2 1", "pexpire x 900", "rpush $Q $3", "zadd $D T+6000 $3"}, "attach", attaching(mine, also), "900", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000", "lrange $Q 0 -1": "[$3]"}},
+	{"attached, and the ticket had longer", []string{"hset x $2 1", "pexpire x 60000"}, "attach", attaching(mine, also), "60000", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000"}},
+	{"attached, and there was no TTL", []string{"hset x $2 1"}, "attach", attaching(mine, also), "0", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000"}},
+	{"attached by an earlier copy", []string{"hset x $1 1", "pexpire x 7000"}, "attach", attaching(mine, also), "0", map[string]string{"hgetall x": "[$1 1]", "pttl x": "7000"}},
+	{"attached by another process before", []string{"hset x $3 1", "pexpire x 7000"}, "attach", attaching(mine, also), "-2", map[string]string{"hgetall x": "[$3 1]", "pttl x": "7000"}},
+	{"attached, but is free", nil, "attach", attaching(mine, also), "-1", map[string]string{"exists x": "0"}},
+	{"attached, but was given up", []string{"hset x $2 1", "pexpire x 900", "zadd $B T+6000 $1"}, "attach", attaching(mine, also), "-2", map[string]string{"hgetall x": "[$2 1]", "pttl x": "900"}},
+	{"attached, but is a list", []string{"rpush x a"}, "attach", attaching(mine, also), "-2", map[string]string{"lrange x 0 -1": "[a]"}},
+	{"attached, but the tombstones are none", []string{"hset x $2 1", "pexpire x 900", "set $B a"}, "attach", attaching(mine, also), "WRONGTYPE Operation against a key holding the wrong kind of value", map[string]string{"hgetall x": "[$2 1]"}},
+	{"attached, but its TTL is refused", []string{"hset x $2 1", "pexpire x 900", "acl setuser default -pexpire"}, "attach", attaching(mine, also), denied, map[string]string{"hgetall x": "[$2 1]", "pttl x": "900"}},
+	{"attached, but the server is a replica", []string{"hset x $2 1", "pexpire x 900", "replicaof 127.0.0.1 1"}, "attach", attaching(mine, also), replica, map[string]string{"hgetall x": "[$2 1]"}},
+
 	{"stays taken, but is free on a replica", []string{"replicaof 127.0.0.1 1"}, "stay", staying(mine, also, "0"), replica, nil},
 
 	// multi_acquire.lua

@@ -100,6 +100,11 @@ var rwBranches = []branch{
 	{"write, stays taken, but another's", []string{"hset x mode write $3$w 1", "pexpire x 7000", "rpush $V $1$w", "zadd $E T+6000 $1$w", "zadd $B T+6000 $2"}, "stay rw", staying(mine+":write", also+":write", "0"), "-2", map[string]string{"exists $V $E": "0", "zrange $B 0 -1": "[$2]"}},
 	{"write, stays taken, as an earlier copy did", []string{"hset x mode write $2$w 1", "pexpire x 800"}, "stay rw", staying(mine+":write", also+":write", "0"), "0", map[string]string{"hgetall x": "[mode write $2$w 1]", "pttl x": "800"}},
 
+	// attach.lua
+	{"write, attached", []string{"hset x mode write $2$w 1", "pexpire x 60000"}, "attach rw", attaching(mine+":write", also+":write"), "60000", map[string]string{"hgetall x": "[mode write $1$w 1]", "pttl x": "30000"}},
+	{"read, attached beside another", []string{"hset x mode read $2 1 $3 1", "pexpire x 60000", "set %2 1 px 900", "set %3 1 px 60000"}, "attach rw", attaching(mine, also), "900", map[string]string{"hgetall x": "[mode read $3 1 $1 1]", "pttl x": "60000", "pttl %1": "30000", "exists %2": "0"}},
+	{"read, attached, but the ticket's time is over", []string{"hset x mode read $2 1 $3 1", "pexpire x 60000", "set %3 1 px 60000"}, "attach rw", attaching(mine, also), "-2", map[string]string{"hgetall x": "[mode read $2 1 $3 1]", "exists %1": "0"}},
+
 	// renew_read.lua
 	{"read, renewed", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "renew_read", []string{"30000", heardManager, "1"}, "[1]", map[string]string{"pttl x": "30000", "pttl %1": "30000"}},
 	{"read, renewed after its end", []string{"hset x mode read $1 1", "pexpire x 7000"}, "renew_read", []string{"30000", heardManager, "1"}, "[0]", map[string]string{"pttl x": "7000", "exists %1": "0"}},

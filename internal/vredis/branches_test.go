@@ -62,6 +62,8 @@ func staying(id, stays, burial string) []string {
 	return []string{id, stays, "900", "publish", "ch", burial}
 }
 
+func attaching(id, before string) []string { return []string{id, "30000", before} }
+
 // forcing are the arguments of force_release: any holder's, or only the owner's.
 func forcing(owner ...string) []string { return append([]string{"publish", "$K", "$L"}, owner...) }
 
@@ -208,7 +210,7 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 // rights of other readers.
 func (b *branch) isOthersRight(key string) bool {
 	name, _, _ := strings.Cut(b.script, " ")
-	return strings.Contains(key, ":rwlock_timeout:") && (strings.HasPrefix(name, "rw_") || name == "renew_read" || name == "inspect")
+	return strings.Contains(key, ":rwlock_timeout:") && (strings.HasPrefix(name, "rw_") || slices.Contains([]string{"renew_read", "inspect", "stay", "attach"}, name))
 }
 
 // call is the command that runs the script.
@@ -218,7 +220,7 @@ func (b *branch) call(scripts map[string]string) []string {
 	queue, tombstones := []string{"x", "$Q", "$D"}, []string{"$B"}
 	if strings.HasPrefix(name, "rw_") || more == "rw" {
 		queue = []string{"x", "$V", "$E"}
-		if writer := strings.HasSuffix(b.argv[0], ":write"); !writer && name == "stay" {
+		if writer := strings.HasSuffix(b.argv[0], ":write"); !writer && (name == "stay" || name == "attach") {
 			tombstones = []string{"$B", "%1", "%2"}
 		} else if !writer {
 			queue = append(queue, "%1")
@@ -235,6 +237,8 @@ func (b *branch) call(scripts map[string]string) []string {
 		keys = []string{"x", "%1"}
 	case "keep":
 		keys = keys[:3]
+	case "attach":
+		keys = append([]string{"x"}, tombstones...)
 	case "busy":
 		keys = keys[:1]
 	case "demand":

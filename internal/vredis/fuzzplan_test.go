@@ -246,6 +246,15 @@ func (g *plan) call(script string) (keys, argv []string) {
 			keys = append(keys, g.right(id), g.right(stays))
 		}
 		argv = []string{id, stays, g.of("60000", "4000", "3000"), g.publish(), g.channel(), g.of("0", "60000")}
+	case "attach":
+		id, before := g.of(heardManager+"9", heardManager+"8"), g.own()
+		keys = []string{lock, g.tombstones()}
+		if strings.HasSuffix(before, ":write") {
+			id += ":write"
+		} else if g.rw {
+			keys = append(keys, g.right(id), g.right(before))
+		}
+		argv = []string{id, g.of("30000", "4000"), before}
 	case "introduce":
 		keys, argv = []string{g.of("holdfast_process:1", lock, queue)}, []string{g.of("60000", "0", "5000"), "app", "shop", "pid", "1"}
 	case "introduced":

@@ -23,7 +23,7 @@ func compareScript(t *testing.T, p *pair, name, text string, a, b uint64) {
 	chance := func(offset uint64, now int64) *plan {
 		g := &plan{Rand: rand.New(rand.NewPCG(a, b+offset)), now: now}
 		g.name = g.of("x", "y")
-		g.rw = strings.HasPrefix(name, "rw_") || name == "renew_read" || slices.Contains([]string{"inspect", "force_release", "stay"}, name) && b%2 == 0
+		g.rw = strings.HasPrefix(name, "rw_") || name == "renew_read" || slices.Contains([]string{"inspect", "force_release", "stay", "attach"}, name) && b%2 == 0
 		return g
 	}
 	setup := func(now int64) [][]string { return chance(0, now).state() }

@@ -92,3 +92,18 @@ local function remove_side(lock, id, right)
   end
   return survivors(lock)
 end
+
+-- replace has another id take the place of id, which holds the lock of any kind, for ttl milliseconds. The rights of readers are as for
+-- put_side. It returns nil, or an error: then id still holds it.
+local function replace(lock, id, other, ttl, right, right_other)
+  local refusal = (right or is_writer(id)) and put_side(lock, other, ttl, right_other)
+  local set = refusal or right or redis.pcall('pexpire', lock, ttl)
+  if type(set) == 'table' then
+    return set
+  elseif right then
+    remove_side(lock, id, right)
+  else
+    redis.call('hset', lock, other, '1')
+    redis.call('hdel', lock, id)
+  end
+end

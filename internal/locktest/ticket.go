@@ -1,0 +1,454 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// handed is the surroundings of a scenario about tickets: ours are the locks that are detached and attached. Rivals take Env.Lock, which
+// excludes them.
+type handed struct {
+	*Env
+	ours func(m *holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker
+}
+
+// mustDetach detaches a lease or fails.
+func (e *handed) mustDetach(l *holdfast.Lease, d time.Duration) string {
+	e.Helper()
+	ticket, err := l.Detach(bg, d)
+	if errors.Is(err, holdfast.ErrUnavailable) && e.excused(err) {
+		err = Unlock(l)
+	}
+	if err != nil || ticket == "" {
+		e.Fatalf("Detach: %q, %v", ticket, err)
+	}
+	e.WantErr(l.Err(), holdfast.ErrReleased)
+	return ticket
+}
+
+// mustAttach attaches a ticket or fails.
+func (e *handed) mustAttach(m *holdfast.Manager, ticket string, opts ...holdfast.LockOption) *holdfast.Lease {
+	e.Helper()
+	l, err := answered(e.Env, func() (*holdfast.Lease, error) { return m.Attach(bg, ticket, opts...) })
+	if err != nil {
+		e.Fatalf("Attach: %v", err)
+	}
+	return l
+}
+
+// holder is the only owner, as Inspect shows it.
+func (e *handed) holder(detached bool) holdfast.Holder {
+	e.Helper()
+	info, err := e.Inspect(e.Manager())
+	if err != nil || len(info.Holders) != 1 || info.Holders[0].Detached != detached {
+		e.Fatalf("Inspect: %+v, %v", info, err)
+	}
+	return info.Holders[0]
+}
+
+// attachOf matches requests that attach the lock.
+func attachOf(key string) redistest.Match { return ScriptOn(key, "attach") }
+
+// handedScenarios are about Detach and Attach. Each runs for what every kind of lock has, and for the read side.
+var handedScenarios = map[string]func(*handed){
+	// T1, T3 to T5: the lock stays taken all the time, and the waiter comes behind the second process, with a larger token.
+	"AnotherProcessFinishes": func(e *handed) {
+		a, b, c := e.Manager(), e.Manager(holdfast.WithLease(time.Minute)), e.Manager(byMessage...)
+		first := e.MustLock(e.ours(a, holdfast.WithFencing()))
+		waiting := e.Locking(e.Lock(c, holdfast.WithFencing()))
+		e.Listening(1)
+		before := a.Stats().Commands
+		ticket := e.mustDetach(first, longStay)
+		if n := a.Stats().Commands - before; n != 1 && e.kind.Virtual {
+			e.Errorf("Detach sent %d commands", n)
+		}
+		if first.Valid() || a.Stats().Held != 0 || len(ticket) > 512+len(e.Key) || strings.Trim(ticket, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+			e.Errorf("after Detach: valid %v, held %d, ticket %q", first.Valid(), a.Stats().Held, ticket)
+		}
+		e.WantErr(first.Unlock(bg), holdfast.ErrNotHeld)
+		e.Busy(e.Lock(a).TryLock)
+		if h := e.holder(true); h.TTL > longStay || h.TTL < longStay-patience || strings.Contains(h.Owner, ticket) {
+			e.Errorf("between them: %+v", h)
+		}
+		before = b.Stats().Commands
+		second := e.mustAttach(b, ticket)
+		if n := b.Stats().Commands - before; n != 1 && e.kind.Virtual {
+			e.Errorf("Attach sent %d commands", n)
+		}
+		if second.Token() != first.Token() || second.Token() == 0 || second.Name() != first.Name() || !second.Valid() {
+			e.Errorf("the second lease: token %d of %d, name %q, valid %v", second.Token(), first.Token(), second.Name(), second.Valid())
+		}
+		if h := e.holder(false); h.TTL > time.Minute || h.TTL < time.Minute-patience {
+			e.Errorf("after Attach: %+v", h)
+		}
+		e.Busy(e.Lock(a).TryLock)
+		e.MustUnlock(second)
+		third := e.Soon("the waiter", waiting)
+		if third.Token() <= second.Token() {
+			e.Errorf("token %d after %d", third.Token(), second.Token())
+		}
+		e.MustUnlock(third)
+		for _, m := range []*holdfast.Manager{a, b, c} {
+			e.Clean(m, Tokens)
+		}
+	},
+
+	// Its own process can do it too, and its waiters come behind.
+	"TheSameProcessFinishes": func(e *handed) {
+		m := e.Manager(byMessage...)
+		first := e.MustLock(e.ours(m))
+		waiting := e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		ticket := e.mustDetach(first, longStay)
+		second := e.mustAttach(m, ticket)
+		e.Parked(m, 1)
+		e.MustUnlock(second)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Clean(m)
+	},
+
+	// T2: each process has many callers that try.
+	"OneOfManyAttaches": func(e *handed) {
+		ticket := e.mustDetach(e.MustLock(e.ours(e.Manager())), longStay)
+		got := make(chan holdfast.Result)
+		const processes, callers = 3, 8
+		for range processes {
+			m := e.Manager()
+			for range callers {
+				go func() {
+					l, err := m.Attach(bg, ticket)
+					got <- holdfast.Result{Lease: l, Err: err}
+				}()
+			}
+		}
+		var all []*holdfast.Lease
+		for range processes * callers {
+			if r := <-got; r.Err == nil {
+				all = append(all, r.Lease)
+			} else if !e.excused(r.Err) {
+				e.WantErr(r.Err, holdfast.ErrLeaseLost)
+			}
+		}
+		if len(all) != 1 {
+			e.Fatalf("%d of them have the lock", len(all))
+		}
+		e.MustUnlock(all[0])
+		_, err := e.Manager().Attach(bg, ticket)
+		e.WantErr(err, holdfast.ErrLeaseLost)
+		e.Free()
+	},
+
+	// No process comes: as after a crash.
+	"TicketThatIsNotUsedEnds": func(e *handed) {
+		m, other := e.Manager(), e.Manager(byMessage...)
+		began := time.Now()
+		ticket := e.mustDetach(e.MustLock(e.ours(m, holdfast.WithLease(time.Hour))), shortStay)
+		e.MustUnlock(e.Soon("the waiter", e.Locking(e.Lock(other))))
+		if d := time.Since(began); d < shortStay {
+			e.Errorf("the next owner came after %v", d)
+		}
+		_, err := m.Attach(bg, ticket)
+		e.WantErr(err, holdfast.ErrLeaseLost)
+		e.Clean(m)
+	},
+
+	// The copy finds what the first one has left.
+	"LostAnswerOfDetach": func(e *handed) {
+		m, p := e.Via()
+		l := e.MustLock(e.ours(m))
+		p.LoseReply(stayOf(e.Key), 1)
+		ticket := e.mustDetach(l, longStay)
+		e.MustUnlock(e.mustAttach(e.Manager(), ticket))
+		e.Clean(m)
+	},
+
+	// The ticket works once Redis has executed the request. A late copy does not take the lock back.
+	"UnansweredDetach": func(e *handed) {
+		lines, logger := Logged()
+		m, p := e.Via(logger)
+		l := e.MustLock(e.ours(m))
+		gate := p.HoldFirstRequest(stayOf(e.Key))
+		rest := p.HoldRequest(stayOf(e.Key))
+		ticket, err := l.Detach(bg, longStay)
+		if ticket == "" {
+			e.Fatal(err)
+		}
+		e.WantErr(err, holdfast.ErrUnavailable)
+		e.WantErr(l.Err(), holdfast.ErrReleased)
+		rest.Release()
+		e.MustUnlock(l) // waits for it
+		second := e.mustAttach(e.Manager(), ticket)
+		gate.Release()
+		for range 3 { // the late copy is before these
+			e.Busy(e.Lock(m).TryLock)
+		}
+		if err := second.Extend(bg, lease); err != nil && !e.excused(err) {
+			e.Error(err)
+		}
+		e.MustUnlock(second)
+		e.Clean(m)
+		if said := lines.With("lost"); len(said) != 0 {
+			e.Errorf("the log says %q", said)
+		}
+	},
+
+	// Its end passes while the request is under way: what Redis does not have is not left to the ticket.
+	"LeaseThatEndsIsNotDetached": func(e *handed) {
+		m, p := e.Via()
+		const short = 400 * time.Millisecond
+		l := e.MustLock(e.ours(m, holdfast.WithFixedLease(short)))
+		gate := p.HoldRequest(stayOf(e.Key))
+		time.AfterFunc(short, gate.Release)
+		ticket, err := l.Detach(bg, longStay)
+		if errors.Is(err, holdfast.ErrUnavailable) { // the lease is shorter than what Detach waits for
+			err, ticket = Unlock(l), ""
+			if err == nil {
+				err = holdfast.ErrLeaseLost // what an Unlock says of an end by the TTL
+			}
+		}
+		e.WantErr(err, holdfast.ErrLeaseLost)
+		e.Free()
+
+		over := e.MustLock(e.ours(m, holdfast.WithFixedLease(short)))
+		<-over.Done()
+		late, err := over.Detach(bg, longStay)
+		e.WantErr(err, holdfast.ErrLeaseLost)
+		gone := e.MustLock(e.ours(m))
+		e.srv.Admin().FlushAll(bg)
+		none, err := gone.Detach(bg, longStay)
+		e.WantErr(err, holdfast.ErrLeaseLost)
+		if ticket+late+none != "" {
+			e.Errorf("tickets %q, %q, %q", ticket, late, none)
+		}
+		e.Clean(m)
+	},
+
+	// A fail-over without the last writes is the same.
+	"DataLostBetweenIsALoss": func(e *handed) {
+		m := e.Manager()
+		for _, lose := range []func(){
+			func() {
+				if freed, err := e.ForceUnlock(m); !freed || err != nil {
+					e.Error(freed, err)
+				}
+			},
+			func() { e.srv.Admin().FlushAll(bg) },
+		} {
+			ticket := e.mustDetach(e.MustLock(e.ours(m)), longStay)
+			lose()
+			other := e.MustLock(e.Lock(e.Manager()))
+			_, err := m.Attach(bg, ticket)
+			e.WantErr(err, holdfast.ErrLeaseLost)
+			e.MustUnlock(other)
+			_, err = m.Attach(bg, ticket)
+			e.WantErr(err, holdfast.ErrLeaseLost)
+		}
+		e.Clean(m)
+	},
+
+	// It finds the owner id gone, sets no longer TTL, and is no loss.
+	"RenewalUnderWay": func(e *handed) {
+		lines, logger := Logged()
+		m, p := e.Via(holdfast.WithLease(4*lease), logger)
+		l := e.MustLock(e.ours(m))
+		gate := p.HoldFirstRequest(ScriptOn(e.Key, "renew", "renew_read"))
+		gate.Wait(e)
+		ticket := e.mustDetach(l, lease)
+		gate.Release()
+		e.Busy(e.Lock(m).TryLock)
+		if h := e.holder(true); h.TTL > lease {
+			e.Errorf("the ticket has %v", h.TTL)
+		}
+		e.MustUnlock(e.mustAttach(m, ticket))
+		if said := lines.With("lost"); len(said) != 0 || m.Stats().Lost != 0 {
+			e.Errorf("%d losses, %q", m.Stats().Lost, said)
+		}
+		e.Clean(m)
+	},
+
+	// The caller leaves before the answer: the lock goes back to the ticket, for what was left of its time. A copy that comes later takes
+	// nothing.
+	"AttachGivenUpGoesBack": func(e *handed) {
+		giver := e.Manager()
+		for _, hold := range []func(*redistest.Proxy, redistest.Match) *redistest.Gate{
+			(*redistest.Proxy).HoldFirstReply, (*redistest.Proxy).HoldFirstRequest,
+		} {
+			ticket := e.mustDetach(e.MustLock(e.ours(giver, holdfast.WithFencing())), longStay)
+			owner := e.holder(true).Owner
+			m, p := e.Via()
+			gate := hold(p, attachOf(e.Key))
+			ctx, cancel := context.WithCancel(bg)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := m.Attach(ctx, ticket)
+				failed <- err
+			}()
+			gate.Wait(e)
+			cancel()
+			e.WantErr(<-failed, holdfast.ErrUnavailable, context.Canceled)
+			e.Eventually("nothing is under way", func() bool { return len(slices.Collect(m.Locks())) == 0 })
+			gate.Release()
+			e.Busy(e.Lock(m).TryLock)
+			if h := e.holder(true); h.Owner != owner || h.TTL > longStay {
+				e.Errorf("after that: %+v, want %s", h, owner)
+			}
+			e.MustUnlock(e.mustAttach(e.Manager(), ticket))
+			e.Free()
+		}
+	},
+
+	// The answer comes when the lease is over, or the Manager is closed: nothing is handed out.
+	"AttachThatIsTooLateGoesBack": func(e *handed) {
+		giver := e.Manager()
+		ticket := e.mustDetach(e.MustLock(e.ours(giver)), longStay)
+		m, p := e.Via()
+		gate := p.HoldFirstReply(attachOf(e.Key))
+		time.AfterFunc(90*time.Millisecond, gate.Release)
+		_, err := m.Attach(bg, ticket, holdfast.WithFixedLease(50*time.Millisecond))
+		e.WantErr(err, holdfast.ErrUnavailable)
+
+		ticket = e.mustDetach(e.MustLock(e.ours(giver)), longStay)
+		m, p = e.Via()
+		gate = p.HoldFirstReply(attachOf(e.Key))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := m.Attach(bg, ticket)
+			failed <- err
+		}()
+		gate.Wait(e)
+		time.AfterFunc(50*time.Millisecond, gate.Release)
+		if err := m.Close(bg); err != nil && !e.excused(err) {
+			e.Errorf("Close: %v", err)
+		}
+		e.WantErr(<-failed, holdfast.ErrClosed)
+		e.MustUnlock(e.mustAttach(giver, ticket))
+		_, err = m.Attach(bg, ticket)
+		e.WantErr(err, holdfast.ErrClosed)
+		e.Free()
+	},
+
+	// The lock is the ticket's: its process may end.
+	"CloseLeavesItToTheTicket": func(e *handed) {
+		m, other := e.Manager(), e.Manager()
+		ticket := e.mustDetach(e.MustLock(e.ours(m)), longStay)
+		if err := m.Close(bg); err != nil {
+			e.Error(err)
+		}
+		e.Busy(e.Lock(other).TryLock)
+		e.MustUnlock(e.mustAttach(other, ticket))
+		e.Free()
+	},
+
+	// A call that is refused changes nothing.
+	"WhatCannotBeDetachedStays": func(e *handed) {
+		m := e.Manager()
+		l := e.MustLock(e.ours(m, holdfast.WithMaxHold(time.Hour)))
+		again, err := e.ours(m).Lock(l.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		refused := func(l *holdfast.Lease, ctx context.Context, d time.Duration) {
+			e.Helper()
+			ticket, err := l.Detach(ctx, d)
+			e.WantErr(err, holdfast.ErrInvalidOption)
+			if ticket != "" || !l.Valid() {
+				e.Errorf("ticket %q, valid %v", ticket, l.Valid())
+			}
+		}
+		refused(l, bg, longStay)
+		e.MustUnlock(again)
+		refused(l, bg, time.Millisecond)
+		refused(l, nil, longStay)
+		ticket := e.mustDetach(l, longStay)
+		_, err = l.Detach(bg, longStay)
+		e.WantErr(err, holdfast.ErrNotHeld)
+		for _, bad := range []string{"", "x", ticket[:len(ticket)-1], ticket + "A", strings.Replace(ticket, "_", "_A", 1)} {
+			_, err := m.Attach(bg, bad)
+			e.WantErr(err, holdfast.ErrInvalidOption)
+			if err != nil && strings.Contains(err.Error(), ticket[len(ticket)/2:]) {
+				e.Errorf("the error has a secret: %v", err)
+			}
+		}
+		_, err = m.Attach(bg, ticket, holdfast.WithFencing())
+		e.WantErr(err, holdfast.ErrInvalidOption)
+		_, err = m.Attach(bg, ticket, holdfast.WithLease(-1))
+		e.WantErr(err, holdfast.ErrInvalidOption)
+		e.MustUnlock(e.mustAttach(m, ticket))
+
+		stays := e.MustLock(e.ours(m, holdfast.WithHoldAtLeast(time.Millisecond)))
+		refused(stays, bg, longStay)
+		e.MustUnlock(stays)
+		e.Clean(m)
+	},
+}
+
+// ticketScenarios are those for what every kind of lock has, and rwTicketScenarios for the read side.
+var (
+	ticketScenarios = handedBy("", func(e *Env) *handed {
+		return &handed{e, e.Lock}
+	}, nil)
+	rwTicketScenarios = handedBy("Reader", func(e *Env) *handed {
+		return &handed{e, func(m *holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
+			return e.RW(m, opts...).RLocker()
+		}}
+	}, map[string]func(*Env){
+		// Other readers go on beside the ticket, and a writer waits for all of them.
+		"TicketBesideReaders": func(e *Env) {
+			m, other := e.Manager(), e.Manager(byMessage...)
+			h := &handed{Env: e}
+			alone := e.MustRLock(e.RW(m, holdfast.WithMaxHold(time.Hour)))
+			beside, again := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(m))
+			_, err := beside.Detach(bg, longStay)
+			e.WantErr(err, holdfast.ErrInvalidOption) // they share what the process has
+			ticket := h.mustDetach(alone, longStay)
+			writing := e.Locking(e.RW(other))
+			e.Queued(1)
+			e.MustUnlock(beside)
+			e.MustUnlock(again)
+			second := h.mustAttach(m, ticket)
+			e.Busy(e.RW(m).TryLock)
+			e.MustUnlock(second)
+			e.MustUnlock(e.Soon("the writer", writing))
+			e.Clean(m)
+		},
+
+		// Which side Redis has is not known: the lease stays.
+		"UnansweredDowngradeIsNotDetached": func(e *Env) {
+			m, p := e.Via()
+			write, read := e.bothSides(e.RW(m))
+			_, err := write.Detach(bg, longStay)
+			e.WantErr(err, holdfast.ErrInvalidOption)
+			gate := p.HoldRequest(downgradeOf(e.Key))
+			unlocked := make(chan error, 1)
+			go func() { unlocked <- write.Unlock(bg) }()
+			gate.Wait(e)
+			ticket, err := read.Detach(bg, longStay)
+			e.WantErr(err, holdfast.ErrUnavailable)
+			if ticket != "" || !read.Valid() {
+				e.Errorf("ticket %q, valid %v", ticket, read.Valid())
+			}
+			gate.Release()
+			<-unlocked
+			h := &handed{Env: e}
+			e.MustUnlock(h.mustAttach(m, h.mustDetach(read, longStay)))
+			e.Clean(m)
+		},
+	})
+)
+
+// handedBy makes scenarios of those about tickets, and more.
+func handedBy(prefix string, with func(*Env) *handed, more map[string]func(*Env)) map[string]func(*Env) {
+	all := map[string]func(*Env){}
+	for name, scenario := range handedScenarios {
+		all[prefix+name] = func(e *Env) { scenario(with(e)) }
+	}
+	maps.Copy(all, more)
+	return all
+}

@@ -161,17 +161,8 @@ func (u *user) refusesInScript(d *command, args []string) any {
 	return nil
 }
 
-// SetUser makes or changes a user by rules of ACL SETUSER: on, off, >password, nopass, ~pattern, &pattern, +command,
+// setUserLocked makes or changes a user by rules of ACL SETUSER: on, off, >password, nopass, ~pattern, &pattern, +command,
 // -command, +command|subcommand, +@category, -@category, allkeys, allchannels, allcommands, reset... A new user may nothing.
-func (s *Server) SetUser(name string, rules ...string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if wrong := s.setUserLocked(name, rules); wrong != nil {
-		return wrong.(replyError)
-	}
-	return nil
-}
-
 func (s *Server) setUserLocked(name string, rules []string) any {
 	changed := user{name: name, commands: []string{"-@all"}, keys: map[string]bool{}, channels: map[string]bool{}}
 	old := s.users[name]

@@ -32,9 +32,9 @@ func (s *Server) fieldsOf(key, kind string) (*fields, any) {
 	return e.hash, nil
 }
 
-// read answers a question about a hash.
-func (s *Server) read(key string, f func(*fields) any) any {
-	all, wrong := s.fieldsOf(key, "hash")
+// read answers a question about a hash or a set.
+func (s *Server) read(key, kind string, f func(*fields) any) any {
+	all, wrong := s.fieldsOf(key, kind)
 	if wrong != nil {
 		return wrong
 	}
@@ -49,11 +49,11 @@ func (f *fields) value(name string) any {
 }
 
 func cmdHget(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { return f.value(a[2]) })
+	return s.read(a[1], "hash", func(f *fields) any { return f.value(a[2]) })
 }
 
 func cmdHmget(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any {
+	return s.read(a[1], "hash", func(f *fields) any {
 		all := []any{}
 		for _, name := range a[2:] {
 			all = append(all, f.value(name))
@@ -63,11 +63,11 @@ func cmdHmget(s *Server, _ *conn, a []string) any {
 }
 
 func cmdHexists(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { _, has := f.get(a[2]); return boolean(has) })
+	return s.read(a[1], "hash", func(f *fields) any { _, has := f.get(a[2]); return boolean(has) })
 }
 
 func cmdHlen(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { return integer(f.len()) })
+	return s.read(a[1], "hash", func(f *fields) any { return integer(f.len()) })
 }
 
 func (f *fields) list(names, values bool) []any {
@@ -84,11 +84,11 @@ func (f *fields) list(names, values bool) []any {
 }
 
 func cmdHgetall(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { return mapReply(f.list(true, true)) })
+	return s.read(a[1], "hash", func(f *fields) any { return mapReply(f.list(true, true)) })
 }
 
 func cmdHkeys(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { return f.list(true, false) })
+	return s.read(a[1], "hash", func(f *fields) any { return f.list(true, false) })
 }
 
 // cmdHscan gives all fields at once, as Redis does for a small hash, which it keeps as a listpack.
@@ -105,7 +105,7 @@ func cmdHscan(s *Server, _ *conn, a []string) any {
 	if wrong != nil {
 		return wrong
 	}
-	return s.read(a[1], func(f *fields) any {
+	return s.read(a[1], "hash", func(f *fields) any {
 		all := []any{}
 		for name, value := range f.all {
 			if !o.filtered || match(o.pattern, name) {
@@ -180,28 +180,15 @@ func cmdSadd(s *Server, _ *conn, a []string) any {
 func cmdSrem(s *Server, _ *conn, a []string) any { return s.remove(a, "set") }
 
 func cmdSmembers(s *Server, _ *conn, a []string) any {
-	f, wrong := s.fieldsOf(a[1], "set")
-	if wrong != nil {
-		return wrong
-	}
-	return setReply(f.list(true, false))
+	return s.read(a[1], "set", func(f *fields) any { return setReply(f.list(true, false)) })
 }
 
 func cmdSismember(s *Server, _ *conn, a []string) any {
-	f, wrong := s.fieldsOf(a[1], "set")
-	if wrong != nil {
-		return wrong
-	}
-	_, has := f.get(a[2])
-	return boolean(has)
+	return s.read(a[1], "set", func(f *fields) any { _, has := f.get(a[2]); return boolean(has) })
 }
 
 func cmdScard(s *Server, _ *conn, a []string) any {
-	f, wrong := s.fieldsOf(a[1], "set")
-	if wrong != nil {
-		return wrong
-	}
-	return integer(f.len())
+	return s.read(a[1], "set", func(f *fields) any { return integer(f.len()) })
 }
 
 func cmdHsetnx(s *Server, _ *conn, a []string) any {
@@ -224,9 +211,9 @@ func cmdHmset(s *Server, c *conn, a []string) any {
 }
 
 func cmdHvals(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { return f.list(false, true) })
+	return s.read(a[1], "hash", func(f *fields) any { return f.list(false, true) })
 }
 
 func cmdHstrlen(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], func(f *fields) any { v, _ := f.get(a[2]); return integer(len(v)) })
+	return s.read(a[1], "hash", func(f *fields) any { v, _ := f.get(a[2]); return integer(len(v)) })
 }

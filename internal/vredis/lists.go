@@ -66,6 +66,19 @@ func (s *Server) pop(a []string, front bool) any {
 func cmdLpop(s *Server, _ *conn, a []string) any { return s.pop(a, true) }
 func cmdRpop(s *Server, _ *conn, a []string) any { return s.pop(a, false) }
 
+// ofList answers about a list; missing is the answer if there is none.
+func (s *Server) ofList(key string, missing any, f func(e *entry) any) any {
+	e, wrong := s.db.typed(key, "list")
+	switch {
+	case wrong != nil:
+		return wrong
+	case e == nil:
+		return missing
+	}
+	defer func() { s.dropEmpty(key, len(e.list)) }()
+	return f(e)
+}
+
 // span is what of n elements lies between two indexes, either of which may count from the end.
 func span(from, to int64, n int) (int, int) {
 	size := int64(n)
@@ -101,15 +114,10 @@ func cmdLrange(s *Server, _ *conn, a []string) any {
 	if !ok {
 		return notInt
 	}
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
-		return []any{}
-	}
-	i, j := span(from, to, len(e.list))
-	return texts(e.list[i:j])
+	return s.ofList(a[1], []any{}, func(e *entry) any {
+		i, j := span(from, to, len(e.list))
+		return texts(e.list[i:j])
+	})
 }
 
 // place finds an index of a list; ok is false if there is none.
@@ -125,34 +133,27 @@ func place(text string, n int) (at int, ok bool, wrong any) {
 }
 
 func cmdLindex(s *Server, _ *conn, a []string) any {
-	e, wrong := s.db.typed(a[1], "list")
-	if e == nil {
-		return wrong
-	}
-	at, ok, wrong := place(a[2], len(e.list))
-	if !ok {
-		return wrong
-	}
-	return e.list[at]
+	return s.ofList(a[1], nil, func(e *entry) any {
+		at, ok, wrong := place(a[2], len(e.list))
+		if !ok {
+			return wrong
+		}
+		return e.list[at]
+	})
 }
 
 func cmdLset(s *Server, _ *conn, a []string) any {
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
-		return noSuchKey
-	}
-	at, ok, wrong := place(a[2], len(e.list))
-	switch {
-	case wrong != nil:
-		return wrong
-	case !ok:
-		return replyError("ERR index out of range")
-	}
-	e.list[at] = a[3]
-	return statusOK
+	return s.ofList(a[1], noSuchKey, func(e *entry) any {
+		at, ok, wrong := place(a[2], len(e.list))
+		switch {
+		case wrong != nil:
+			return wrong
+		case !ok:
+			return replyError("ERR index out of range")
+		}
+		e.list[at] = a[3]
+		return statusOK
+	})
 }
 
 func cmdLrem(s *Server, _ *conn, a []string) any {
@@ -160,42 +161,29 @@ func cmdLrem(s *Server, _ *conn, a []string) any {
 	if !ok {
 		return notInt
 	}
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
-		return int64(0)
-	}
-	removed := int64(0)
-	backwards := count < 0
-	if backwards {
-		count = -count
-		slices.Reverse(e.list)
-	}
-	e.list = slices.DeleteFunc(e.list, func(x string) bool {
-		if x != a[3] || count != 0 && removed == count {
-			return false
+	return s.ofList(a[1], int64(0), func(e *entry) any {
+		removed := int64(0)
+		backwards := count < 0
+		if backwards {
+			count = -count
+			slices.Reverse(e.list)
 		}
-		removed++
-		return true
+		e.list = slices.DeleteFunc(e.list, func(x string) bool {
+			if x != a[3] || count != 0 && removed == count {
+				return false
+			}
+			removed++
+			return true
+		})
+		if backwards {
+			slices.Reverse(e.list)
+		}
+		return removed
 	})
-	if backwards {
-		slices.Reverse(e.list)
-	}
-	s.dropEmpty(a[1], len(e.list))
-	return removed
 }
 
 func cmdLlen(s *Server, _ *conn, a []string) any {
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
-		return int64(0)
-	}
-	return integer(len(e.list))
+	return s.ofList(a[1], int64(0), func(e *entry) any { return integer(len(e.list)) })
 }
 
 func cmdLinsert(s *Server, _ *conn, a []string) any {
@@ -203,22 +191,17 @@ func cmdLinsert(s *Server, _ *conn, a []string) any {
 	if !after && !strings.EqualFold(a[2], "before") {
 		return syntaxErr
 	}
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
-		return int64(0)
-	}
-	at := slices.Index(e.list, a[3])
-	if at < 0 {
-		return int64(-1)
-	}
-	if after {
-		at++
-	}
-	e.list = slices.Insert(e.list, at, a[4])
-	return integer(len(e.list))
+	return s.ofList(a[1], int64(0), func(e *entry) any {
+		at := slices.Index(e.list, a[3])
+		if at < 0 {
+			return int64(-1)
+		}
+		if after {
+			at++
+		}
+		e.list = slices.Insert(e.list, at, a[4])
+		return integer(len(e.list))
+	})
 }
 
 func cmdLtrim(s *Server, _ *conn, a []string) any {
@@ -226,15 +209,9 @@ func cmdLtrim(s *Server, _ *conn, a []string) any {
 	if !ok {
 		return notInt
 	}
-	e, wrong := s.db.typed(a[1], "list")
-	switch {
-	case wrong != nil:
-		return wrong
-	case e == nil:
+	return s.ofList(a[1], statusOK, func(e *entry) any {
+		i, j := span(from, to, len(e.list))
+		e.list = slices.Clone(e.list[i:j])
 		return statusOK
-	}
-	i, j := span(from, to, len(e.list))
-	e.list = slices.Clone(e.list[i:j])
-	s.dropEmpty(a[1], len(e.list))
-	return statusOK
+	})
 }

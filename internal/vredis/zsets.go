@@ -62,6 +62,15 @@ func (s *Server) rankingOf(key string) (*ranking, any) {
 	return e.zset, nil
 }
 
+// ofRanking answers about a zset; of no key about an empty one.
+func (s *Server) ofRanking(key string, f func(z *ranking) any) any {
+	z, wrong := s.rankingOf(key)
+	if wrong != nil {
+		return wrong
+	}
+	return f(z)
+}
+
 func cmdZadd(s *Server, _ *conn, a []string) any {
 	var nx, xx, gt, lt, ch, incr bool
 	i := 2
@@ -163,11 +172,7 @@ func (z *ranking) scoreOf(member string) any {
 }
 
 func cmdZscore(s *Server, _ *conn, a []string) any {
-	z, wrong := s.rankingOf(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	return z.scoreOf(a[2])
+	return s.ofRanking(a[1], func(z *ranking) any { return z.scoreOf(a[2]) })
 }
 
 func cmdZrem(s *Server, _ *conn, a []string) any {
@@ -186,20 +191,14 @@ func cmdZrem(s *Server, _ *conn, a []string) any {
 }
 
 func cmdZcard(s *Server, _ *conn, a []string) any {
-	z, wrong := s.rankingOf(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	return integer(len(z.order))
+	return s.ofRanking(a[1], func(z *ranking) any { return integer(len(z.order)) })
 }
 
 func cmdZrank(s *Server, _ *conn, a []string) any {
-	z, wrong := s.rankingOf(a[1])
-	if wrong != nil {
-		return wrong
-	}
-	if i, has := z.at(a[2]); has {
-		return integer(i)
-	}
-	return nil
+	return s.ofRanking(a[1], func(z *ranking) any {
+		if i, has := z.at(a[2]); has {
+			return integer(i)
+		}
+		return nil
+	})
 }

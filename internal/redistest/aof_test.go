@@ -34,13 +34,9 @@ func TestProxy_RewriteHitsTheServerOnly(t *testing.T) {
 		}
 		return cmd
 	})
-	if got := c.do("INCR", "n"); got != "10" {
-		t.Errorf("INCR = %s, want 10", got)
-	}
+	Want(t, c.do("INCR", "n"), "10", "INCR = %s, want 10")
 	c.do("PING")
-	if got := get(t, s, "n"); got != "10" {
-		t.Errorf("n = %s, want 10", got)
-	}
+	Want(t, get(t, s, "n"), "10", "n = %s, want 10")
 	if p.Count(Command("incr")) != 1 || p.Count(Command("incrby")) != 0 {
 		t.Error("the log has the rewritten request")
 	}

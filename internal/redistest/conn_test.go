@@ -20,9 +20,7 @@ type testConn struct {
 func dial(t *testing.T, addr, password string) *testConn {
 	t.Helper()
 	c, err := dialRaw(addr, password, Patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(Patience))
 	return &testConn{c, t}

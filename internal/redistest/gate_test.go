@@ -9,9 +9,7 @@ func TestProxy_HoldFirstRequest(t *testing.T) {
 	c.send("SET", "k", "1")
 	gate.Wait(t)
 	c.send("APPEND", "k", "2") // waits behind it
-	if got := other.do("APPEND", "k", "0"); got != "1" {
-		t.Errorf("APPEND of another connection = %s, want 1", got)
-	}
+	Want(t, other.do("APPEND", "k", "0"), "1", "APPEND of another connection = %s, want 1")
 	if got := other.do("SET", "x", "1"); got != "OK" { // the gate holds only one
 		t.Errorf("SET = %s", got)
 	}
@@ -19,9 +17,7 @@ func TestProxy_HoldFirstRequest(t *testing.T) {
 	gate.Release()
 	gate.Release()
 	c.wantRead("OK", "2")
-	if got := get(t, s, "k"); got != "12" {
-		t.Errorf("k = %s, want 12", got)
-	}
+	Want(t, get(t, s, "k"), "12", "k = %s, want 12")
 }
 
 // A copy of a request that comes over another connection waits at the same gate.
@@ -36,14 +32,10 @@ func TestProxy_HoldRequest(t *testing.T) {
 		t.Errorf("SET = %s", got)
 	}
 	copied.wantSilence()
-	if got := get(t, s, "n"); got != "" {
-		t.Errorf("n = %s while held", got)
-	}
+	Want(t, get(t, s, "n"), "", "n = %s while held")
 	gate.Release()
 	Eventually(t, Patience, "both executed", func() bool { return get(t, s, "n") == "2" })
-	if got := other.do("INCR", "n"); got != "3" {
-		t.Errorf("INCR after Release = %s, want 3", got)
-	}
+	Want(t, other.do("INCR", "n"), "3", "INCR after Release = %s, want 3")
 }
 
 func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
@@ -58,9 +50,7 @@ func TestProxy_HeldRequestArrivesAfterItsSenderLeft(t *testing.T) {
 			c.send("INCR", "n")
 			gate.Wait(t)
 			leave(p, c)
-			if got := get(t, s, "n"); got != "" {
-				t.Errorf("n = %s while held", got)
-			}
+			Want(t, get(t, s, "n"), "", "n = %s while held")
 			gate.Release()
 			Eventually(t, Patience, "late INCR executed", func() bool { return get(t, s, "n") == "1" })
 		})
@@ -72,9 +62,7 @@ func TestProxy_HoldFirstReply(t *testing.T) {
 	gate := p.HoldFirstReply(Command("incr"))
 	c.send("INCR", "n")
 	gate.Wait(t)
-	if got := get(t, s, "n"); got != "1" {
-		t.Errorf("n = %s while the reply is held, want 1", got)
-	}
+	Want(t, get(t, s, "n"), "1", "n = %s while the reply is held, want 1")
 	c.send("INCR", "n")
 	c.wantSilence()
 	gate.Release()
@@ -99,9 +87,7 @@ func TestProxy_HoldReply(t *testing.T) {
 	gate.Release()
 	c.wantRead("1")
 	copied.wantRead("2")
-	if got := other.do("INCR", "n"); got != "3" {
-		t.Errorf("INCR after Release = %s, want 3", got)
-	}
+	Want(t, other.do("INCR", "n"), "3", "INCR after Release = %s, want 3")
 }
 
 // What a gate holds stays held; what would come to it later passes.
@@ -111,9 +97,7 @@ func TestProxy_HealLeavesWhatAGateHolds(t *testing.T) {
 	c.send("INCR", "n")
 	gate.Wait(t)
 	p.Heal()
-	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "1" {
-		t.Errorf("INCR after Heal = %s, want 1", got)
-	}
+	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "1", "INCR after Heal = %s, want 1")
 	c.wantSilence()
 	gate.Release()
 	c.wantRead("2")

@@ -12,9 +12,7 @@ func TestProxy_BlackHole(t *testing.T) {
 	c.send("INCR", "n")
 	c.wantSilence()
 	fresh, err := dialRaw(p.Addr(), "", Patience) // accepted
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer fresh.Close()
 	lost := &testConn{fresh, t}
 	lost.send("AUTH", s.Password())
@@ -24,12 +22,8 @@ func TestProxy_BlackHole(t *testing.T) {
 	c.send("INCR", "n")
 	c.wantSilence() // it lost bytes and stays dead
 	lost.wantSilence()
-	if got := idle.do("INCR", "n"); got != "1" {
-		t.Errorf("INCR of a connection that lost nothing = %s, want 1", got)
-	}
-	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "2" {
-		t.Errorf("INCR of a new connection = %s, want 2", got)
-	}
+	Want(t, idle.do("INCR", "n"), "1", "INCR of a connection that lost nothing = %s, want 1")
+	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "2", "INCR of a new connection = %s, want 2")
 }
 
 func TestProxy_BlackHoleEatsWhatAGateReleases(t *testing.T) {
@@ -43,9 +37,7 @@ func TestProxy_BlackHoleEatsWhatAGateReleases(t *testing.T) {
 	c.wantSilence()
 	p.BlackHole(false)
 	c.wantSilence()
-	if got := get(t, s, "n"); got != "" {
-		t.Errorf("n = %s, want nothing executed", got)
-	}
+	Want(t, get(t, s, "n"), "", "n = %s, want nothing executed")
 }
 
 func TestProxy_BlackHoleHidesClosings(t *testing.T) {
@@ -76,17 +68,13 @@ func TestProxy_Freeze(t *testing.T) {
 	gate.Release()
 	c.send("INCR", "n")
 	conn, err := dialRaw(p.Addr(), "", Patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer conn.Close()
 	fresh := &testConn{conn, t}
 	fresh.send("AUTH", s.Password())
 	c.wantSilence()
 	fresh.wantSilence()
-	if got := get(t, s, "n"); got != "1" {
-		t.Errorf("n = %s while frozen, want 1", got)
-	}
+	Want(t, get(t, s, "n"), "1", "n = %s while frozen, want 1")
 	p.Freeze(false)
 	c.wantRead("1", "2")
 	fresh.wantRead("OK")
@@ -98,8 +86,6 @@ func TestProxy_Forget(t *testing.T) {
 	p.Forget()
 	c.send("INCR", "n")
 	c.wantSilence()
-	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "1" {
-		t.Errorf("INCR of a new connection = %s, want 1", got)
-	}
+	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "1", "INCR of a new connection = %s, want 1")
 	c.wantSilence()
 }

@@ -20,12 +20,8 @@ func TestProxy_LoseReply(t *testing.T) {
 	p.LoseReply(Command("incr"), 1)
 	c.send("incr", "n")
 	c.wantEOF()
-	if got := get(t, s, "n"); got != "1" {
-		t.Errorf("n = %s, want 1: executed once", got)
-	}
-	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "2" {
-		t.Errorf("INCR after the rule is used up = %s, want 2", got)
-	}
+	Want(t, get(t, s, "n"), "1", "n = %s, want 1: executed once")
+	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "2", "INCR after the rule is used up = %s, want 2")
 }
 
 // An answer of the proxy's own comes in its place, and the server has not heard of the request.
@@ -43,9 +39,7 @@ func TestProxy_Answer(t *testing.T) {
 			t.Errorf("%v, %v, %v; want 2, %.20q, 3", first, second.Err(), third, text)
 		}
 	}
-	if n := s.Admin().Exists(t.Context(), "second").Val(); n != 0 {
-		t.Error("the server has executed what the proxy answered")
-	}
+	Want(t, s.Admin().Exists(t.Context(), "second").Val(), 0, "the server has executed what the proxy answered")
 }
 
 func TestProxy_BreakReply(t *testing.T) {
@@ -55,9 +49,7 @@ func TestProxy_BreakReply(t *testing.T) {
 	if _, err := c.replies.reply(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%v, want half a reply", err)
 	}
-	if got := get(t, s, "n"); got != "1" {
-		t.Errorf("n = %s, want 1: executed once", got)
-	}
+	Want(t, get(t, s, "n"), "1", "n = %s, want 1: executed once")
 }
 
 func TestProxy_LoseReplyInAPipeline(t *testing.T) {
@@ -67,9 +59,7 @@ func TestProxy_LoseReplyInAPipeline(t *testing.T) {
 	c.send("INCR", "b")
 	c.wantRead("1")
 	c.wantEOF()
-	if got := get(t, s, "b"); got != "1" {
-		t.Errorf("b = %s, want 1", got)
-	}
+	Want(t, get(t, s, "b"), "1", "b = %s, want 1")
 
 	c = dial(t, p.Addr(), s.Password())
 	p.LoseReply(Command("exec"), 1)
@@ -78,9 +68,7 @@ func TestProxy_LoseReplyInAPipeline(t *testing.T) {
 	c.send("EXEC")
 	c.wantRead("OK", "QUEUED")
 	c.wantEOF()
-	if got := get(t, s, "a"); got != "2" {
-		t.Errorf("a = %s, want 2: the transaction was executed", got)
-	}
+	Want(t, get(t, s, "a"), "2", "a = %s, want 2: the transaction was executed")
 }
 
 func TestProxy_SwallowReply(t *testing.T) {
@@ -92,9 +80,7 @@ func TestProxy_SwallowReply(t *testing.T) {
 	c.send("INCR", "n") // must not be answered in place of the first
 	Eventually(t, Patience, "second INCR executed", func() bool { return get(t, s, "n") == "2" })
 	c.wantSilence()
-	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "3" {
-		t.Errorf("INCR on another connection = %s, want 3", got)
-	}
+	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "3", "INCR on another connection = %s, want 3")
 	p.Cut()
 	c.wantEOF()
 }
@@ -123,9 +109,7 @@ func TestProxy_LoseRequest(t *testing.T) {
 	if a, n := get(t, s, "a"), get(t, s, "n"); a != "2" || n != "" {
 		t.Errorf("a = %q, n = %q, want 2 and nothing", a, n)
 	}
-	if got := p.Count(Containing("n")); got != 0 {
-		t.Errorf("%d requests forwarded, want 0", got)
-	}
+	Want(t, p.Count(Containing("n")), 0, "%d requests forwarded, want 0")
 }
 
 func TestProxy_HealEndsEverything(t *testing.T) {
@@ -139,9 +123,7 @@ func TestProxy_HealEndsEverything(t *testing.T) {
 	if !gate.isReleased() {
 		t.Errorf("a gate not reached is still closed")
 	}
-	if got := dial(t, p.Addr(), s.Password()).do("INCR", "n"); got != "1" {
-		t.Errorf("INCR = %s, want 1", got)
-	}
+	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "1", "INCR = %s, want 1")
 }
 
 func TestProxy_CountsAndRecords(t *testing.T) {
@@ -152,15 +134,11 @@ func TestProxy_CountsAndRecords(t *testing.T) {
 	c.do("GET", "a")
 	c.send("get", "b")
 	Eventually(t, Patience, "GET b forwarded", func() bool { return p.Count(Command("GET")) == 2 })
-	if got := p.Count(All(Command("set"), Containing("a"))); got != 1 {
-		t.Errorf("%d SETs of a, want 1", got)
-	}
+	Want(t, p.Count(All(Command("set"), Containing("a"))), 1, "%d SETs of a, want 1")
 	p.Record()
 	c.send("GET", "c", "d")
 	Eventually(t, Patience, "GET c forwarded", func() bool { return len(p.Commands()) == 1 })
-	if got := strings.Join(p.Commands()[0], " "); got != "GET c d" {
-		t.Errorf("recorded %q", got)
-	}
+	Want(t, strings.Join(p.Commands()[0], " "), "GET c d", "recorded %q")
 	for range maxLog + 1 {
 		p.record([]string{"GET"})
 	}

@@ -58,9 +58,7 @@ func TestProxy_RulesHitConfirmations(t *testing.T) {
 		c.send("SUBSCRIBE", "a")
 		c.send("SUBSCRIBE", "b")
 		gate.Wait(t)
-		if got := s.NumSub("b"); got != 1 {
-			t.Errorf("NumSub(b) = %d while the confirmation is held, want 1", got)
-		}
+		Want(t, s.NumSub("b"), 1, "NumSub(b) = %d while the confirmation is held, want 1")
 		c.wantRead("subscribe a 1")
 		c.wantSilence()
 		gate.Release()

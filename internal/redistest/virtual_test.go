@@ -19,9 +19,7 @@ func virtually(t *testing.T, f func(t *testing.T, s *Server, p *Proxy, c *redis.
 		s := StartVirtual(t)
 		p := s.Proxy(t)
 		c := p.ClientWith(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, time.Second })
-		if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, c.Set(t.Context(), "k", "v", 0).Err())
 		f(t, s, p, c)
 	})
 }
@@ -98,9 +96,7 @@ func TestVirtual_Restart(t *testing.T) {
 				t.Error("a dead server answers")
 			}
 			s.Restart()
-			if got := s.Admin().Exists(t.Context(), "k").Val() == 1; got != keep {
-				t.Errorf("kept %v, want %v", got, keep)
-			}
+			Want(t, s.Admin().Exists(t.Context(), "k").Val() == 1, keep, "kept %v, want %v")
 		})
 	}
 }

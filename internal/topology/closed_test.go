@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -93,13 +94,13 @@ func TestClosed_EachCall(t *testing.T) {
 			held := make(map[string]*holdfast.Lease)
 			for what, of := range locks {
 				if what == "read side" { // readers wait for a writer
-					held[what] = mustLock(t, holder.RWMutex("d"))
+					held[what] = locktest.MustLock(t, holder.RWMutex("d"))
 				} else {
-					held[what] = mustLock(t, of(holder))
+					held[what] = locktest.MustLock(t, of(holder))
 				}
 				call("a waiter for "+what, taken(of(m)))
 			}
-			given, kept := mustLock(t, m.Mutex("given")), mustLock(t, m.Mutex("kept"))
+			given, kept := locktest.MustLock(t, m.Mutex("given")), locktest.MustLock(t, m.Mutex("kept"))
 			redistest.Eventually(t, patience, "they wait", func() bool { return m.Stats().Waiting >= len(locks) })
 			_ = client.Close()
 			for what, of := range locks {
@@ -127,7 +128,7 @@ func TestClosed_EachCall(t *testing.T) {
 				t.Error("Close waits")
 			}
 			for _, l := range held {
-				mustUnlock(t, l)
+				locktest.MustUnlock(t, l)
 			}
 		})
 	}

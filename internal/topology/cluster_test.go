@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -26,7 +27,7 @@ func clients(t *testing.T, c *redistest.Cluster, n int, opts ...holdfast.Option)
 func everyClientCanLock(t *testing.T, managers []*holdfast.Manager) {
 	t.Helper()
 	for _, m := range managers {
-		mustUnlock(t, mustLock(t, m.Mutex(name)))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name)))
 	}
 }
 
@@ -45,7 +46,7 @@ func TestCluster_GracefulFailoverUnderLoad(t *testing.T) {
 		l.goesOn(t, 1)
 		for range r.rounds() {
 			r.faults++
-			held := mustLock(t, ms[0].Mutex(beside))
+			held := locktest.MustLock(t, ms[0].Mutex(beside))
 			from, to := c.Failover(name, redistest.Graceful)
 			if from == to {
 				t.Fatal("no fail-over")
@@ -70,7 +71,7 @@ func TestCluster_ForcedFailoverUnderLoad(t *testing.T) {
 		l.goesOn(t, 1)
 		for round := range r.rounds() {
 			r.faults++
-			held := mustLock(t, ms[0].Mutex(beside))
+			held := locktest.MustLock(t, ms[0].Mutex(beside))
 			c.Failover(name, []redistest.Failover{redistest.Force, redistest.Takeover}[round%2])
 			c.AwaitHealthy()
 			if kept := r.judge(t, held, ms[1].Mutex(beside)); !kept && r.replicas == 1 {
@@ -112,10 +113,10 @@ func TestCluster_KilledMaster(t *testing.T) {
 			if r.replicas > 0 {
 				old.Restart() // until then there is no replica, and no grant
 			}
-			mustUnlock(t, mustLock(t, ms[1].Mutex(beside+":probe")))
+			locktest.MustUnlock(t, locktest.MustLock(t, ms[1].Mutex(beside+":probe")))
 			r.behind = max(r.behind, time.Since(elected))
 			if held == nil {
-				mustUnlock(t, mustLock(t, ms[1].Mutex(beside))) // nothing was left behind
+				locktest.MustUnlock(t, locktest.MustLock(t, ms[1].Mutex(beside))) // nothing was left behind
 			} else if !r.judge(t, held, ms[1].Mutex(beside)) && !unheard && time.Since(killed) < lease/2 {
 				t.Errorf("round %d: the replica had the lock, and it was lost", round)
 			}
@@ -158,7 +159,7 @@ func TestCluster_FrozenMasterDelaysNoOtherShard(t *testing.T) {
 		}
 	}
 	for _, n := range []string{frozen, alive} {
-		mustUnlock(t, mustLock(t, m.Mutex(n)))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(n)))
 	}
 	c.Owner(frozen).Pause()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -174,7 +175,7 @@ func TestCluster_FrozenMasterDelaysNoOtherShard(t *testing.T) {
 			redistest.Eventually(t, patience, "the request is sent", func() bool { return m.Stats().Commands > sent })
 		}
 		start := time.Now()
-		mustUnlock(t, mustLock(t, m.Mutex(alive)))
+		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(alive)))
 		longest = max(longest, time.Since(start))
 	}
 	t.Logf("1 frozen master, %d callers: longest pair on another master %v", callers, longest)

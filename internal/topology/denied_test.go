@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -46,14 +47,14 @@ func TestPublish_OneChannelIsForbidden(t *testing.T) {
 	for _, n := range fine {
 		f.awaitListeners(n, 1)
 		f.unlock(n)
-		mustUnlock(t, <-got[n])
+		locktest.MustUnlock(t, <-got[n])
 		delete(got, n)
 	}
 	redistest.WantMost(t, m.Stats().Reconnects, 0, "%d reconnections")
 	f.unlock(name)
 	permit(t, c.Nodes(), "some", strings.Fields("on >secret ~* +@all &*"))
 	for _, g := range got {
-		mustUnlock(t, <-g)
+		locktest.MustUnlock(t, <-g)
 	}
 }
 

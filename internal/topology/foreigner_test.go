@@ -78,7 +78,7 @@ var unpolled = []holdfast.Option{
 // wait makes m wait for the lock until it has it.
 func wait(t *testing.T, m *holdfast.Manager, name string) <-chan *holdfast.Lease {
 	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, m.Mutex(name)) }()
+	go func() { got <- locktest.MustLock(t, m.Mutex(name)) }()
 	return got
 }
 

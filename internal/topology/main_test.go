@@ -2,7 +2,6 @@ package topology
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,14 +45,7 @@ const (
 // manager returns a manager on client, closed at the end of the test.
 func manager(t *testing.T, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{locktest.Unlogged, holdfast.WithLease(lease)}, opts...)...)
-	redistest.Must(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_ = m.Close(ctx)
-	})
-	return m
+	return locktest.ManagerFor(t, client, append([]holdfast.Option{holdfast.WithLease(lease)}, opts...)...)
 }
 
 // within returns a context that ends after patience, or with the test.
@@ -61,25 +53,4 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func mustLock(t *testing.T, l holdfast.Locker) *holdfast.Lease {
-	t.Helper()
-	got, err := l.Lock(within(t))
-	if err != nil {
-		t.Fatalf("Lock: %v", err)
-	}
-	return got
-}
-
-func mustUnlock(t *testing.T, l *holdfast.Lease) {
-	t.Helper()
-	var err error
-	redistest.Eventually(t, patience, "Unlock is told", func() bool { // in a second, or on a slow machine later
-		err = l.Unlock(context.Background())
-		return !errors.Is(err, holdfast.ErrUnavailable)
-	})
-	if err != nil {
-		t.Fatalf("Unlock: %v", err)
-	}
 }

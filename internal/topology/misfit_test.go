@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -93,7 +94,7 @@ func TestMisfit_Later(t *testing.T) {
 			t.Parallel()
 			m := manager(t, tc.server.Client(t))
 			if tc.first != "" {
-				mustUnlock(t, mustLock(t, m.Mutex(tc.first)))
+				locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(tc.first)))
 			}
 			_, err := m.Mutex("a").Lock(within(t))
 			wantMisfit(t, "Lock", err, says)

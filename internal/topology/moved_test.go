@@ -35,7 +35,7 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 	next := followers[0]
 	client, address := byName(t, old)
 	holder, waiter := manager(t, client()), manager(t, client(), unpolled...)
-	held := mustLock(t, holder.Mutex(name))
+	held := locktest.MustLock(t, holder.Mutex(name))
 	got := wait(t, waiter, name)
 	inbox := func(s *redistest.Server) []string {
 		return s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()
@@ -51,8 +51,8 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 	}
 	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return len(inbox(next)) == 1 && len(inbox(old)) == 0 })
 	redistest.Eventually(t, patience, "the holder has its place", func() bool { _, err := holder.Inspect(within(t), name); return err == nil })
-	mustUnlock(t, held)
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, held)
+	locktest.MustUnlock(t, <-got)
 	redistest.Want(t, waiter.Stats().Granted, 1, "%d grants by message")
 }
 
@@ -69,7 +69,7 @@ func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 			old, followers := followed(t, 1)
 			next := followers[0]
 			client, address := byName(t, old)
-			mustLock(t, lock(manager(t, old.Client(t))))
+			locktest.MustLock(t, lock(manager(t, old.Client(t))))
 			waiter := manager(t, client())
 			got := make(chan error, 1)
 			go func() {
@@ -134,7 +134,7 @@ func TestMoved_AddressFollowsLater(t *testing.T) {
 	address.Store(next.Addr())
 	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return inbox(next) == 1 && inbox(old) == 0 })
 	next.Admin().Del(within(t), name)
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, <-got)
 	redistest.WantMost(t, waiter.Stats().Reconnects, 3, "%d connections")
 }
 
@@ -154,7 +154,7 @@ func TestMoved_GrantToTheUnheardIsNotTold(t *testing.T) {
 			if _, err := sub.Receive(within(t)); err != nil {
 				t.Fatal(err)
 			}
-			held := mustLock(t, lock(manager(t, master.Client(t))))
+			held := locktest.MustLock(t, lock(manager(t, master.Client(t))))
 			queue, deadlines, id := "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}", "hf-"+other+":1"
 			if kind == "write" {
 				queue, deadlines, id = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}", id+":write"
@@ -162,7 +162,7 @@ func TestMoved_GrantToTheUnheardIsNotTold(t *testing.T) {
 			admin := master.Admin()
 			admin.RPush(within(t), queue, id)
 			admin.ZAdd(within(t), deadlines, redis.Z{Score: float64(time.Now().Add(time.Minute).UnixMilli()), Member: id})
-			mustUnlock(t, held)
+			locktest.MustUnlock(t, held)
 			redistest.Want(t, admin.Exists(within(t), name, queue, deadlines).Val(), 0, "%d keys are left")
 			admin.Publish(within(t), inbox, "the end")
 			msg, err := sub.ReceiveMessage(within(t))
@@ -193,7 +193,7 @@ func TestMoved_ClusterClientOfNoCluster(t *testing.T) {
 	if _, err := sub.Receive(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	mustUnlock(t, mustLock(t, m.Mutex(name)))
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name)))
 	if msg, err := sub.ReceiveMessage(within(t)); err != nil || msg.Payload != "0" {
 		t.Errorf("Redisson hears %v, %v", msg, err)
 	}
@@ -210,5 +210,5 @@ func TestMoved_ClusterClientOfNoCluster(t *testing.T) {
 	})
 	admin.Del(within(t), name)
 	admin.Publish(within(t), channel, "0")
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, <-got)
 }

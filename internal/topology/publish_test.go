@@ -40,7 +40,7 @@ func TestPublish_PeersHearEachOther(t *testing.T) {
 			if _, err := sub.ReceiveTimeout(within(t), patience); err != nil { // the confirmation
 				t.Fatal(err)
 			}
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 			msg, err := sub.ReceiveMessage(within(t))
 			if err != nil || msg.Payload != "0" {
 				t.Errorf("theirs received %v, %v", msg, err)
@@ -58,7 +58,7 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 	plain := manager(t, owner.Client(t), unpolled...)
 	for {
 		m := manager(t, c.Client(t), unpolled...)
-		held := mustLock(t, plain.Mutex(name))
+		held := locktest.MustLock(t, plain.Mutex(name))
 		got := wait(t, m, name)
 		redistest.Eventually(t, patience, "it listens", func() bool { return m.Stats().Subscriptions == 1 })
 		var at *redistest.Server
@@ -74,9 +74,9 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 		if _, err := m.Inspect(within(t), name); err != nil { // replied after that
 			t.Fatal(err)
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		start := time.Now()
-		mustUnlock(t, <-got)
+		locktest.MustUnlock(t, <-got)
 		wantPrompt(t, start)
 		redistest.Must(t, m.Close(within(t)))
 		if at != owner {
@@ -115,9 +115,9 @@ func TestPublish_ClientReadsFromReplicas(t *testing.T) {
 					return info.Waiters == 1
 				})
 				released = time.Now()
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 			}
-			mustUnlock(t, <-got)
+			locktest.MustUnlock(t, <-got)
 			redistest.Want(t, c.Replica(name).CommandCalls("eval", "evalsha"), 0, "a replica was asked %d times")
 		})
 	}
@@ -144,7 +144,7 @@ func TestPublish_SlotMovesWhileWaiting(t *testing.T) {
 			released := f.unlock(name)
 			lease := <-got
 			wantPrompt(t, released)
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestPublish_MasterIsKilledWhileWaiting(t *testing.T) {
 				// Plain messages are heard from any node: no client has looked for the new master
 				// before the request that follows the message.
 				wantPrompt(t, released)
-				mustUnlock(t, lease)
+				locktest.MustUnlock(t, lease)
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func TestPublish_ManyNames(t *testing.T) {
 			}
 			for n, granted := range got {
 				released := f.unlock(n)
-				mustUnlock(t, <-granted)
+				locktest.MustUnlock(t, <-granted)
 				wantPrompt(t, released)
 			}
 			for n := range got {
@@ -260,7 +260,7 @@ func TestPublish_OldServer(t *testing.T) {
 	if _, err := sub.ReceiveTimeout(within(t), patience); err != nil {
 		t.Fatal(err)
 	}
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	if msg, err := sub.ReceiveMessage(within(t)); err != nil || msg.Payload != "0" {
 		t.Errorf("theirs received %v, %v", msg, err)
 	}

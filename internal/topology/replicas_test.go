@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -52,23 +53,23 @@ func TestReplicas_OneIsStalled(t *testing.T) {
 	srv, followers := followed(t, 2)
 	const timeout = 500 * time.Millisecond // of the second that TryLock takes in all
 	one, two := replicated(t, srv.Client(t), 1, timeout), replicated(t, srv.Client(t), 2, timeout)
-	mustUnlock(t, mustLock(t, two.Mutex(name)))
+	locktest.MustUnlock(t, locktest.MustLock(t, two.Mutex(name)))
 	followers[1].Pause()
-	mustUnlock(t, mustLock(t, one.Mutex(name)))
+	locktest.MustUnlock(t, locktest.MustLock(t, one.Mutex(name)))
 	start := time.Now()
 	_, err := two.Mutex(name).TryLock(within(t))
 	wantReplicaError(t, err, 2, 1)
 	if d := time.Since(start); d > 2*time.Second { // go-redis would wait for 5
 		t.Errorf("decided after %v", d)
 	}
-	mustUnlock(t, mustLock(t, one.Mutex(name))) // it was undone
+	locktest.MustUnlock(t, locktest.MustLock(t, one.Mutex(name))) // it was undone
 
 	// Lock tries on until both are there again.
 	got := wait(t, two, name)
 	troubles := two.Stats().Troubles
 	redistest.Eventually(t, patience, "it is refused twice", func() bool { return two.Stats().Troubles >= troubles+2 })
 	followers[1].Resume()
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, <-got)
 }
 
 // Several locks that are taken by one command are acknowledged like one, or all undone.
@@ -80,7 +81,7 @@ func TestReplicas_OfAMulti(t *testing.T) {
 	redistest.Must(t, err)
 	lease, err := l.Lock(within(t)) // tries on: the follower may be slow at first
 	redistest.Must(t, err)
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	redistest.Eventually(t, patience, "the one command is acknowledged", func() bool {
 		if m.Stats().Locks > 0 {
 			return false // one after the other would be taken, as by Lock
@@ -88,7 +89,7 @@ func TestReplicas_OfAMulti(t *testing.T) {
 		lease, err = l.TryLock(within(t))
 		return err == nil
 	})
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	followers[0].Pause()
 	_, err = l.TryLock(within(t))
 	wantReplicaError(t, err, 1, 0)
@@ -117,7 +118,7 @@ func TestReplicas_GrantByMessage(t *testing.T) {
 	follower := followers[0]
 	holder, waiter := manager(t, srv.Client(t)), replicated(t, srv.Client(t), 1, 300*time.Millisecond)
 	for _, stalled := range []bool{false, true} {
-		held := mustLock(t, holder.Mutex(name))
+		held := locktest.MustLock(t, holder.Mutex(name))
 		got := wait(t, waiter, name)
 		redistest.Eventually(t, patience, "it stands in the queue", func() bool {
 			return waiter.Stats().Subscriptions == 1 && srv.Admin().LLen(within(t), "redisson_lock_queue:{"+name+"}").Val() == 1
@@ -126,13 +127,13 @@ func TestReplicas_GrantByMessage(t *testing.T) {
 			follower.Pause()
 		}
 		troubles := waiter.Stats().Troubles
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		if stalled {
 			redistest.Eventually(t, patience, "it is refused", func() bool { return waiter.Stats().Troubles > troubles })
 			redistest.WantMost(t, len(got), 0, "granted without an acknowledgement")
 			follower.Resume()
 		}
-		mustUnlock(t, <-got)
+		locktest.MustUnlock(t, <-got)
 		redistest.Want(t, waiter.Stats().Granted, 0, "%d grants were taken on the word of a message")
 	}
 }
@@ -157,16 +158,16 @@ func TestReplicas_InCluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	m := replicated(t, c.Client(t), 1, 300*time.Millisecond)
 	first := m.Mutex("first") // nothing is known about the slots yet
-	mustUnlock(t, mustLock(t, first))
+	locktest.MustUnlock(t, locktest.MustLock(t, first))
 	for range 3 {
 		for i := range 10 {
-			mustUnlock(t, mustLock(t, m.Mutex(name)))
-			mustUnlock(t, mustLock(t, m.Mutex(fmt.Sprint("spread", i))))
+			locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name)))
+			locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(fmt.Sprint("spread", i))))
 		}
 		c.Migrate(name, c.OtherMaster(name))
 	}
-	mustUnlock(t, mustLock(t, m.Mutex(name)))                  // it knows where the slot is now
-	two := replicated(t, c.Client(t), 2, 500*time.Millisecond) // each master has one
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name))) // it knows where the slot is now
+	two := replicated(t, c.Client(t), 2, 500*time.Millisecond)  // each master has one
 	far := otherShard(c, name)
 	if _, err := two.Inspect(within(t), far); err != nil { // it is connected, and TryLock has time to wait
 		t.Fatal(err)
@@ -188,16 +189,16 @@ func TestReplicas_AcknowledgedByAnother(t *testing.T) {
 	isolate(t, srv, behind)
 	acknowledged(t, srv, 1) // the other one is back
 
-	held := mustLock(t, replicated(t, srv.Client(t), 1, time.Second).Mutex(name))
+	held := locktest.MustLock(t, replicated(t, srv.Client(t), 1, time.Second).Mutex(name))
 	if ahead.Admin().Exists(context.Background(), name).Val() != 1 {
 		t.Fatal("nobody has acknowledged the grant")
 	}
 	srv.Kill()
 	behind.Resume()
 	redistest.Must(t, behind.Admin().ReplicaOf(context.Background(), "NO", "ONE").Err())
-	second := mustLock(t, manager(t, behind.Client(t)).Mutex(name))
+	second := locktest.MustLock(t, manager(t, behind.Client(t)).Mutex(name))
 	if !held.Valid() || !second.Valid() {
 		t.Errorf("valid: %v and %v; docs/SAFETY.md says that both are", held.Valid(), second.Valid())
 	}
-	mustUnlock(t, second)
+	locktest.MustUnlock(t, second)
 }

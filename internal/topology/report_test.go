@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -98,7 +99,7 @@ func (r *row) judge(t *testing.T, held *holdfast.Lease, other holdfast.Locker) b
 		if err != nil || held.Err() != nil {
 			t.Errorf("kept by Redis, and the holder was told %v, %v", err, held.Err())
 		}
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		return true
 	case err != nil:
 		t.Fatalf("TryLock after the fault: %v", err)
@@ -111,7 +112,7 @@ func (r *row) judge(t *testing.T, held *holdfast.Lease, other holdfast.Locker) b
 	} else {
 		awaitLoss(t, held)
 	}
-	mustUnlock(t, got)
+	locktest.MustUnlock(t, got)
 	return false
 }
 

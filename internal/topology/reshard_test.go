@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -19,7 +20,7 @@ func TestReshard_UnderLoad(t *testing.T) {
 		l.goesOn(t, 1)
 		for range r.rounds() {
 			r.faults++
-			held := mustLock(t, ms[0].Mutex(beside))
+			held := locktest.MustLock(t, ms[0].Mutex(beside))
 			c.Migrate(name, c.OtherMaster(name))
 			r.judge(t, held, ms[1].Mutex(beside))
 			l.goesOn(t, 50)
@@ -36,7 +37,7 @@ func TestReshard_HalfWay(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	ms := clients(t, c, 2)
-	held := mustLock(t, ms[0].Mutex(name))
+	held := locktest.MustLock(t, ms[0].Mutex(name))
 	to := c.OtherMaster(name)
 	moving := c.StartMigration(name, to)
 	moving.MoveKeys() // the new owner has never seen our scripts
@@ -44,7 +45,7 @@ func TestReshard_HalfWay(t *testing.T) {
 	redistest.Eventually(t, patience, "a renewal at the new owner", func() bool { return ms[0].Stats().Renewals > renewals })
 
 	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, ms[1].Mutex(name)) }()
+	go func() { got <- locktest.MustLock(t, ms[1].Mutex(name)) }()
 	redistest.Eventually(t, patience, "the waiter is refused", func() bool { return ms[1].Stats().Troubles > 1 })
 	if err := held.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("Unlock half-way: %v", err)
@@ -57,7 +58,7 @@ func TestReshard_HalfWay(t *testing.T) {
 		t.Errorf("granted %v after the end of the migration", d)
 	}
 	redistest.Check(t, next.Err())
-	mustUnlock(t, next)
+	locktest.MustUnlock(t, next)
 	everyClientCanLock(t, ms)
 }
 
@@ -66,7 +67,7 @@ func TestReshard_UnservedSlot(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	m := clients(t, c, 1)[0]
-	mustUnlock(t, mustLock(t, m.Mutex(name)))
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name)))
 	owner, slot := c.Owner(name), c.Slot(name)
 	redistest.Must(t, owner.Admin().ClusterDelSlots(context.Background(), slot).Err())
 	if _, err := m.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
@@ -74,8 +75,8 @@ func TestReshard_UnservedSlot(t *testing.T) {
 	}
 	got := make(chan *holdfast.Lease, 1)
 	troubles := m.Stats().Troubles
-	go func() { got <- mustLock(t, m.Mutex(name)) }()
+	go func() { got <- locktest.MustLock(t, m.Mutex(name)) }()
 	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
 	redistest.Must(t, owner.Admin().ClusterAddSlots(context.Background(), slot).Err())
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, <-got)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -173,10 +174,10 @@ func TestRights_ShardedChannelsDenied(t *testing.T) {
 	got = wait(t, b, app)
 	redistest.Eventually(t, patience, "it waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions == 1 })
 	released := time.Now()
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	lease = <-got
 	wantPrompt(t, released)
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 	redistest.WantMost(t, a.Stats().Reconnects+b.Stats().Reconnects, 0, "%d reconnections")
 }
 
@@ -189,7 +190,7 @@ func TestRights_SufficeWithReplicas(t *testing.T) {
 	permit(t, servers, "locks", base, replicas)
 	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
 	m := replicated(t, srv.ClientWith(t, user), 1, acksWithin)
-	mustUnlock(t, mustLock(t, m.Mutex(app)))
+	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(app)))
 	if got := refusals(t, servers, "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)
 	}
@@ -227,15 +228,15 @@ func TestRights_OfTagsAndDatabases(t *testing.T) {
 		func(m *holdfast.Manager) lock { return m.FairMutex(tagged, holdfast.WithFencing()) },
 		func(m *holdfast.Manager) lock { return m.RWMutex(tagged, holdfast.WithFencing()) },
 	} {
-		held := mustLock(t, of(one))
+		held := locktest.MustLock(t, of(one))
 		waiter := of(other).LockAsync(within(t))
 		redistest.Eventually(t, patience, "it waits", func() bool { return other.Stats().Waiting == 1 })
-		mustUnlock(t, held)
+		locktest.MustUnlock(t, held)
 		r := <-waiter
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
-		mustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, r.Lease)
 	}
 	if got := refusals(t, servers, "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)

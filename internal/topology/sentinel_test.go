@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -46,12 +47,12 @@ func TestSentinel_KilledMaster(t *testing.T) {
 			// The service is back when another lock can be had.
 			s.AwaitNewMaster(old)
 			elected := time.Now()
-			mustUnlock(t, mustLock(t, others.Mutex(lock+":probe")))
+			locktest.MustUnlock(t, locktest.MustLock(t, others.Mutex(lock+":probe")))
 			r.behind = max(r.behind, time.Since(elected))
 			r.unavailable = max(r.unavailable, time.Since(killed))
 
 			if held == nil {
-				mustUnlock(t, mustLock(t, others.Mutex(lock))) // nothing was left behind
+				locktest.MustUnlock(t, locktest.MustLock(t, others.Mutex(lock))) // nothing was left behind
 			} else if !r.judge(t, held, others.Mutex(lock)) && !unheard && time.Since(killed) < lease/2 {
 				t.Errorf("round %d: both replicas had the lock, and it was lost", round) // in time for a renewal
 			}
@@ -66,7 +67,7 @@ func TestSentinel_KilledMaster(t *testing.T) {
 func (r *row) hold(t *testing.T, l holdfast.Locker, unheard bool) *holdfast.Lease {
 	t.Helper()
 	if !unheard || r.replicas == 0 {
-		return mustLock(t, l)
+		return locktest.MustLock(t, l)
 	}
 	_, err := l.TryLock(within(t))
 	if !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrNotAcquired) {
@@ -101,7 +102,7 @@ func TestSentinel_FailoverUnderLoad(t *testing.T) {
 		}
 		l.finish(t, r)
 		for _, m := range ms {
-			mustUnlock(t, mustLock(t, m.Mutex(name)))
+			locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name)))
 		}
 	})
 }
@@ -112,10 +113,10 @@ func TestSentinel_WaiterSurvivesTheFailover(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t, 1)
 	holders, waiters := manager(t, s.Client(t)), manager(t, s.Client(t))
-	held := mustLock(t, holders.Mutex(name))
+	held := locktest.MustLock(t, holders.Mutex(name))
 	acknowledged(t, s.Master(), 1)
 	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, waiters.Mutex(name)) }()
+	go func() { got <- locktest.MustLock(t, waiters.Mutex(name)) }()
 	redistest.Eventually(t, patience, "the waiter is subscribed", func() bool { return waiters.Stats().Subscriptions == 1 })
 	s.Failover()
 	if err := held.Unlock(within(t)); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
@@ -136,10 +137,10 @@ func TestReplicas_MinReplicasToWrite(t *testing.T) {
 		t.Errorf("TryLock: %v, want ErrUnavailable", err)
 	}
 	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, m.Mutex(name)) }()
+	go func() { got <- locktest.MustLock(t, m.Mutex(name)) }()
 	troubles := m.Stats().Troubles
 	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
 	srv.RequireNoKeys(t)
 	srv.Admin().ConfigSet(context.Background(), "min-replicas-to-write", "0")
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, <-got)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -22,7 +23,7 @@ func TestSlots_RenewalsStayInTheirs(t *testing.T) {
 	var held []*holdfast.Lease
 	const locks = 60
 	for i := range locks {
-		held = append(held, mustLock(t, m.Mutex(fmt.Sprint("renewed", i))))
+		held = append(held, locktest.MustLock(t, m.Mutex(fmt.Sprint("renewed", i))))
 	}
 	before := m.Stats()
 	redistest.Eventually(t, patience, "two renewals of each", func() bool { return m.Stats().Renewals > before.Renewals+2*locks })
@@ -31,7 +32,7 @@ func TestSlots_RenewalsStayInTheirs(t *testing.T) {
 	commands, batches := after.Commands-before.Commands, after.Batches-before.Batches
 	t.Logf("%d renewals in %d pipelines", commands, batches)
 	for _, l := range held {
-		mustUnlock(t, l)
+		locktest.MustUnlock(t, l)
 	}
 }
 
@@ -66,7 +67,7 @@ func TestSlots_NamesOfAnyShape(t *testing.T) {
 			if _, err := m.Inspect(context.Background(), n); err != nil {
 				t.Errorf("inspect %q: %v", n, err)
 			}
-			mustUnlock(t, l)
+			locktest.MustUnlock(t, l)
 		}
 	}
 	if refused < 5 || refused > len(names)*9/10 {
@@ -86,12 +87,12 @@ func TestSlots_PlainClientOfANode(t *testing.T) {
 	var held []*holdfast.Lease
 	for i := 0; len(held) < 5; i++ {
 		if name := fmt.Sprint("plain", i); c.Owner(name) == node {
-			held = append(held, mustLock(t, m.Mutex(name)))
+			held = append(held, locktest.MustLock(t, m.Mutex(name)))
 		}
 	}
 	redistest.Eventually(t, patience, "two renewals of each", func() bool { return m.Stats().Renewals >= 10 })
 	for _, l := range held {
-		mustUnlock(t, l)
+		locktest.MustUnlock(t, l)
 	}
 }
 
@@ -133,18 +134,18 @@ func TestSlots_MultiOnAPlainClientOfANode(t *testing.T) {
 			t.Errorf("%s: %v, want ErrNotAcquired", n, err)
 		}
 	}
-	mustUnlock(t, lease)
-	mustUnlock(t, mustLock(t, multi(t, m, here...)))
+	locktest.MustUnlock(t, lease)
+	locktest.MustUnlock(t, locktest.MustLock(t, multi(t, m, here...)))
 	nothingLeft()
 
 	// The same where the first sweep is the one that finds out, and a member is busy.
 	m = manager(t, node.Client(t))
-	held := mustLock(t, other.Mutex(here[2]))
+	held := locktest.MustLock(t, other.Mutex(here[2]))
 	_, err = multi(t, m, here...).TryLock(within(t))
 	if !errors.Is(err, holdfast.ErrNotAcquired) || errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("TryLock with a busy member: %v, want ErrNotAcquired", err)
 	}
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	nothingLeft()
 
 	for _, with := range [][]string{{here[0], elsewhere, here[1]}, {elsewhere, here[0]}} {
@@ -186,13 +187,13 @@ func TestSlots_MultiInCluster(t *testing.T) {
 	m, other := ms[0], ms[1]
 	inOne := []string{"{" + name + "}a", "{" + name + "}b", "{" + name + "}c"}
 	before := m.Stats().Commands
-	mustUnlock(t, mustLock(t, multi(t, m, inOne...)))
+	locktest.MustUnlock(t, locktest.MustLock(t, multi(t, m, inOne...)))
 	if n := m.Stats().Commands - before; n != 1+3 && m.Stats().Troubles == 0 { // a request that took too long is repeated
 		t.Errorf("%d commands to take and release three names of one slot", n)
 	}
 	far := otherShard(c, name)
 	over := append([]string{far}, inOne...)
-	held := mustLock(t, other.Mutex(over[3]))
+	held := locktest.MustLock(t, other.Mutex(over[3]))
 	if _, err := multi(t, m, over...).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Errorf("TryLock: %v, want ErrNotAcquired", err)
 	}
@@ -200,15 +201,15 @@ func TestSlots_MultiInCluster(t *testing.T) {
 		return c.Owner(far).Admin().Exists(within(t), far).Val()+c.Owner(name).Admin().Exists(within(t), over[1:3]...).Val() == 0
 	})
 	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- mustLock(t, multi(t, m, over...)) }()
+	go func() { got <- locktest.MustLock(t, multi(t, m, over...)) }()
 	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
 	c.Migrate(name, c.OtherMaster(name))
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	lease := <-got
 	for _, n := range over {
 		if _, err := other.Mutex(n).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Errorf("%s: %v, want ErrNotAcquired", n, err)
 		}
 	}
-	mustUnlock(t, lease)
+	locktest.MustUnlock(t, lease)
 }

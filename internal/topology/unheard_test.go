@@ -41,19 +41,19 @@ func wantHeard(t *testing.T, ms []*holdfast.Manager, lock string) {
 // subscribe makes each manager listen: its connection stays for some seconds.
 func subscribe(t *testing.T, holder *holdfast.Manager, ms []*holdfast.Manager) {
 	t.Helper()
-	held := mustLock(t, holder.Mutex("before"))
+	held := locktest.MustLock(t, holder.Mutex("before"))
 	var got []<-chan *holdfast.Lease
 	for _, m := range ms {
 		got = append(got, wait(t, m, "before"))
 		redistest.Eventually(t, patience, "it listens", func() bool { return m.Stats().Subscriptions == 1 })
 	}
-	mustUnlock(t, held)
+	locktest.MustUnlock(t, held)
 	for range got {
 		select {
 		case lease := <-got[0]:
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		case lease := <-got[1]:
-			mustUnlock(t, lease)
+			locktest.MustUnlock(t, lease)
 		}
 	}
 }
@@ -201,12 +201,12 @@ func TestUnheard_ShardedChannel(t *testing.T) {
 	hush(true)
 	redistest.Eventually(t, patience, "it polls", func() bool { return m.Stats().Polls > 0 }) // it has asked when it began to listen
 	release()
-	mustUnlock(t, <-got)
+	locktest.MustUnlock(t, <-got)
 	redistest.Eventually(t, patience, "it finds out", func() bool { return m.Stats().Unheard > 0 })
 	hush(false)
 	for woken := m.Stats().Wakeups; m.Stats().Wakeups == woken; { // a poll can be faster than a message
 		got = hold()
 		release()
-		mustUnlock(t, <-got)
+		locktest.MustUnlock(t, <-got)
 	}
 }

@@ -80,7 +80,7 @@ func runDemo(ctx context.Context, c *cli.Command) error {
 	}
 	url, place := c.String("redis"), "server"
 	if url == "" {
-		server, err := vredis.Listen()
+		server, err := vredis.Listen(vredis.Options{})
 		if err != nil {
 			return fmt.Errorf("start the embedded server: %w", err)
 		}

@@ -44,7 +44,7 @@ func newDirector(ctx context.Context, end context.CancelCauseFunc, redisURL, mod
 	d := &Director{Mode: mode, ctx: ctx, end: end, id: rand.Text()}
 	where := "the Redis of --redis"
 	if redisURL == "" {
-		server, err := vredis.Listen()
+		server, err := vredis.Listen(vredis.Options{})
 		if err != nil {
 			return d, fmt.Errorf("start the embedded server: %w", err)
 		}

@@ -33,7 +33,7 @@ func AnyServer(tb testing.TB) string {
 	if !testing.Short() {
 		return redistest.Start(tb, redistest.WithoutPassword()).Addr()
 	}
-	embedded, err := vredis.Listen()
+	embedded, err := vredis.Listen(vredis.Options{})
 	redistest.Must(tb, err)
 	tb.Cleanup(embedded.Close)
 	return embedded.Addr()

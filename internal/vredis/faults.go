@@ -122,6 +122,16 @@ func (s *Server) Thaw() {
 	})
 }
 
+// Holds reports whether a command has come that is left for later.
+func (s *Server) Holds() (holds bool) {
+	s.change(func() {
+		for _, c := range s.conns {
+			holds = holds || len(c.in) > 0
+		}
+	})
+	return holds
+}
+
 // KillConnections ends connections: those of which which says true, or all if it is nil; which gets the connection's
 // id and name. It returns how many.
 func (s *Server) KillConnections(which func(id int64, name string) bool) int {

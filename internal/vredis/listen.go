@@ -17,13 +17,14 @@ type Listener struct {
 	conns map[net.Conn]bool // guarded by mu; nil: closed
 }
 
-// Listen starts a server on a port. The caller closes it.
-func Listen() (*Listener, error) {
+// Listen starts a server on a port, which is its address. The caller closes it.
+func Listen(o Options) (*Listener, error) {
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{Server: New(Options{Addr: port.Addr().String()}), port: port, conns: map[net.Conn]bool{}}
+	o.Addr = port.Addr().String()
+	l := &Listener{Server: New(o), port: port, conns: map[net.Conn]bool{}}
 	l.served.Go(func() {
 		for {
 			client, err := port.Accept()

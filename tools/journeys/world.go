@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,9 +20,10 @@ import (
 // limit is for how long a step of a journey may take.
 const limit = 10 * time.Second
 
-// world is a Redis, the traced program, the gate between the two, and another process.
+// world is a Redis, the traced program, and another process.
 type world struct {
-	gate    *gate
+	redis   *vredis.Listener
+	latest  atomic.Int64 // when the program's latest command was executed
 	other   *holdfast.Manager
 	leases  map[string]*holdfast.Lease // of the other process
 	program *exec.Cmd
@@ -30,14 +32,20 @@ type world struct {
 }
 
 func newWorld(binary string) (*world, error) {
-	server := vredis.New(vredis.Options{})
-	gate, err := newGate(server)
+	const other = "other"
+	w := &world{leases: make(map[string]*holdfast.Lease)}
+	var err error
+	w.redis, err = vredis.Listen(vredis.Options{Log: func(x vredis.Executed) {
+		if x.Name != other {
+			w.latest.Store(time.Now().UnixNano())
+		}
+	}})
 	if err != nil {
 		return nil, err
 	}
-	w := &world{gate: gate, leases: make(map[string]*holdfast.Lease), program: exec.Command(binary, gate.listener.Addr().String())}
+	w.program = exec.Command(binary, w.redis.Addr())
 	w.program.Stderr = os.Stderr
-	if w.other, err = holdfast.New(redis.NewClient(&redis.Options{Dialer: server.Dial})); err != nil {
+	if w.other, err = holdfast.New(redis.NewClient(&redis.Options{ClientName: other, Dialer: w.redis.Dial})); err != nil {
 		return nil, err
 	}
 	if w.in, err = w.program.StdinPipe(); err != nil {
@@ -54,9 +62,10 @@ func newWorld(binary string) (*world, error) {
 
 // end ends the program.
 func (w *world) end() error {
-	w.gate.listener.Close()
 	w.in.Close()
-	return w.program.Wait()
+	err := w.program.Wait()
+	w.redis.Close()
+	return err
 }
 
 // step has one thing happen: a line for the program, or one of those below. It returns what the program says, if it waits for that.
@@ -72,20 +81,20 @@ func (w *world) step(line string) (said string, err error) {
 		return "", err
 	case "give":
 		return "", w.leases[object].Unlock(context.Background())
-	case "shut": // replies are held back
-		w.gate.set(true)
+	case "shut": // requests are not answered
+		w.redis.Freeze(vredis.Handshake...)
 	case "open":
-		w.gate.set(false)
-	case "held": // one has been
-		return "", w.gate.until(func() bool { return w.gate.held })
+		w.redis.Thaw()
+	case "held": // one has come
+		return "", w.until(w.redis.Holds)
 	case "cut": // the connections for messages break
-		w.gate.cut()
-	case "traffic": // a request has been sent since
+		w.redis.Do("client", "kill", "type", "pubsub")
+	case "traffic": // a request has been executed since
 		before := time.Now()
-		return "", w.gate.until(func() bool { return w.gate.passed.After(before) })
+		return "", w.until(func() bool { return w.latest.Load() > before.UnixNano() })
 	case "quiet": // nothing is sent, and the program has nothing to do
 		began := time.Now()
-		return "", w.gate.until(func() bool { return min(time.Since(w.gate.passed), time.Since(began)) > quiet })
+		return "", w.until(func() bool { return w.since(began) > quiet })
 	default:
 		if err := w.tell(line); err != nil {
 			return "", err
@@ -97,6 +106,21 @@ func (w *world) step(line string) (said string, err error) {
 
 // quiet is for how long nothing passes where the program has nothing to do.
 const quiet = 200 * time.Millisecond
+
+// since is for how long no request of the program has been executed, from a time on.
+func (w *world) since(from time.Time) time.Duration {
+	return time.Since(time.Unix(0, max(w.latest.Load(), from.UnixNano())))
+}
+
+// until waits for a state.
+func (w *world) until(is func() bool) error {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if is() {
+			return nil
+		}
+	}
+	return fmt.Errorf("not within %v", limit)
+}
 
 func (w *world) tell(line string) error {
 	_, err := fmt.Fprintln(w.in, line)

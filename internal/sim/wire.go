@@ -1,41 +1,22 @@
 package sim
 
 import (
-	"bytes"
 	"crypto/sha1"
 	"encoding/hex"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // What the network reads of the bytes that pass: commands, the names of scripts, grants.
 
 // parseCommand takes the first command off b; ok is false if b has not all of it.
 func parseCommand(b []byte) (args []string, rest []byte, ok bool) {
-	n, rest, ok := header(b, '*')
-	if !ok {
-		return nil, b, false
-	}
-	for range n {
-		size, after, ok := header(rest, '$')
-		if !ok || len(after) < size+2 {
-			return nil, b, false
-		}
-		args = append(args, string(after[:size]))
-		rest = after[size+2:]
-	}
-	return args, rest, true
-}
-
-func header(b []byte, kind byte) (n int, rest []byte, ok bool) {
-	end := bytes.Index(b, []byte("\r\n"))
-	if end < 1 || b[0] != kind {
-		return 0, b, false
-	}
-	n, err := strconv.Atoi(string(b[1:end]))
-	return n, b[end+2:], err == nil
+	args, rest, wrong := vredis.ParseCommand(b)
+	return args, rest, args != nil && wrong == ""
 }
 
 // isHandshake reports whether a packet has nothing but what go-redis sends before its first command.

@@ -85,7 +85,7 @@ func (c *conn) Write(b []byte) (int, error) {
 func (c *conn) serveLocked() {
 	rest := c.in
 	for !c.dead && c.waiting == nil {
-		args, after, wrong := parseCommand(rest)
+		args, after, wrong := ParseCommand(rest)
 		if wrong != "" {
 			c.sendLocked(replyError("ERR " + wrong))
 			c.endLocked(false)

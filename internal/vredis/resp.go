@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// parseCommand takes one command off the front of b. It returns nil args if the rest of it is still
+// ParseCommand takes one command off the front of b. It returns nil args if the rest of it is still
 // to come, and a text if what is there is not RESP, after which Redis closes the connection.
-func parseCommand(b []byte) (args []string, rest []byte, wrong string) {
+func ParseCommand(b []byte) (args []string, rest []byte, wrong string) {
 	line, after, ok := bytes.Cut(b, []byte("\n"))
 	if !ok {
 		return nil, b, ""

@@ -185,12 +185,7 @@ var cornerScenarios = map[string]func(*Env){
 		handled := make(chan error, 1)
 		m := e.Manager(holdfast.WithLogger(slog.New(handlerFunc(func() { handled <- (<-locked).Err() }))))
 		locked <- e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
-		select {
-		case err := <-handled:
-			e.WantErr(err, holdfast.ErrLeaseLost)
-		case <-time.After(patience):
-			e.Fatal("the handler hangs")
-		}
+		e.WantErr(redistest.Next(e, handled, "the handler hangs"), holdfast.ErrLeaseLost)
 	},
 
 	"ExtendBeyondMaxHold": func(e *Env) {

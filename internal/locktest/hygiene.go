@@ -179,12 +179,7 @@ var hygieneScenarios = map[string]func(*Env){
 		}})))
 		close(ready)
 		e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond))) // it is lost
-		select {
-		case err := <-closed:
-			e.WantErr(err, holdfast.ErrUnavailable)
-		case <-time.After(patience):
-			e.Error("Close hangs")
-		}
+		e.WantErr(redistest.Next(e, closed, "Close hangs"), holdfast.ErrUnavailable)
 	},
 
 	// A context may be code of the user that looks at a lease of the lock.
@@ -198,12 +193,7 @@ var hygieneScenarios = map[string]func(*Env){
 			go begin(looking{ctx, held}, failed)
 			e.Parked(m, 1)
 			cancel()
-			select {
-			case err := <-failed:
-				e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
-			case <-time.After(patience):
-				e.Fatal("it hangs")
-			}
+			e.WantErr(redistest.Next(e, failed, "it hangs"), holdfast.ErrNotAcquired, context.Canceled)
 		}
 		wait(func(ctx context.Context, failed chan<- error) {
 			_, err := e.Lock(m).Lock(ctx)

@@ -114,18 +114,6 @@ func Calls(lock func(context.Context) (*holdfast.Lease, error), ctx context.Cont
 	return result
 }
 
-// Soonest returns what comes before Patience ends.
-func Soonest(t testing.TB, c <-chan error) error {
-	t.Helper()
-	select {
-	case err := <-c:
-		return err
-	case <-time.After(Patience):
-		t.Fatal("it goes on")
-		return nil
-	}
-}
-
 // MustUnlock unlocks or fails.
 func MustUnlock(t testing.TB, l *holdfast.Lease) {
 	t.Helper()

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // RW returns the scenario's read-write lock as m sees it.
@@ -26,16 +26,11 @@ func (e *Env) MustRLock(l *holdfast.RWMutex) *holdfast.Lease {
 // Soon receives from one of Locking's channels, or fails.
 func (e *Env) Soon(what string, got <-chan *holdfast.Lease) *holdfast.Lease {
 	e.Helper()
-	select {
-	case l := <-got:
-		if l == nil {
-			e.FailNow() // Locking has said why
-		}
-		return l
-	case <-time.After(patience):
-		e.Fatalf("not within %v: %s", patience, what)
-		return nil
+	l := redistest.Next(e, got, what+" does not get it")
+	if l == nil {
+		e.FailNow() // Locking has said why
 	}
+	return l
 }
 
 // Busy fails unless a call that does not wait finds the lock taken.

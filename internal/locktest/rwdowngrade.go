@@ -65,12 +65,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(write)
 		in := e.Soon("a reader of another manager", remote)
-		select {
-		case msg := <-sub.Channel():
-			redistest.Want(e, msg.Payload, "1", "message %q")
-		case <-time.After(patience):
-			e.Error("Redisson's readers are not told")
-		}
+		redistest.Want(e, redistest.Next(e, sub.Channel(), "Redisson's readers are not told").Payload, "1", "message %q")
 		p.Expect(e, "held")
 		here := e.Soon("a reader of this one", local)
 		e.readHeld(3)

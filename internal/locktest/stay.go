@@ -96,11 +96,7 @@ var stayScenarios = map[string]func(*Env){
 			e.Fatal(err)
 		}
 		e.MustUnlock(held)
-		select {
-		case <-sub.Channel():
-		case <-time.After(patience):
-			e.Error("no message")
-		}
+		redistest.Next(e, sub.Channel(), "no message")
 	},
 
 	"UnlockLeavesItTaken": func(e *Env) {

@@ -217,12 +217,7 @@ var strangerScenarios = map[string]func(*Env){
 		opt.Username, opt.Password = "limited", "secret"
 		stranger := e.Lock(e.ManagerOn(e.client(opt)))
 		go func() { _, err := stranger.Lock(bg); failed <- err }()
-		select {
-		case err := <-failed:
-			e.WantErr(err, holdfast.ErrUnavailable)
-		case <-time.After(patience):
-			e.Error("one that was never let in waits")
-		}
+		e.WantErr(redistest.Next(e, failed, "one that was never let in waits"), holdfast.ErrUnavailable)
 		allow("+evalsha", "+eval")
 		e.Clean(m, Tombstones)
 	},

@@ -95,11 +95,7 @@ var termScenarios = map[string]func(*Env){
 			e.Fatal(err)
 		}
 		e.MustUnlock(outer)
-		select {
-		case <-inner.Done():
-		case <-time.After(patience):
-			e.Fatal("the inner lease has no limit")
-		}
+		redistest.Next(e, inner.Done(), "the inner lease has no limit")
 		e.WantErr(inner.Err(), holdfast.ErrMaxHold)
 		e.WantErr(inner.Unlock(bg), holdfast.ErrMaxHold)
 		e.Clean(m)

@@ -37,11 +37,7 @@ func (e *Env) WantNotErr(err error, targets ...error) {
 // WantLost waits until lease has ended and fails unless that is a loss.
 func (e *Env) WantLost(l *holdfast.Lease, reasons ...holdfast.LostReason) {
 	e.Helper()
-	select {
-	case <-l.Done():
-	case <-time.After(patience):
-		e.Fatalf("not told of the loss within %v", patience)
-	}
+	redistest.Next(e, l.Done(), "not told of the loss")
 	var lost *holdfast.LostError
 	if !errors.As(l.Err(), &lost) {
 		e.Fatalf("Err() = %v, want a LostError", l.Err())

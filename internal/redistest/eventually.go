@@ -66,3 +66,14 @@ func report(t testing.TB, says string, values ...any) {
 	}
 	t.Errorf(says, values[:verbs]...)
 }
+
+// Next receives what comes within Patience, or ends the test; late says what has not come.
+func Next[T any](t testing.TB, c <-chan T, late string) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(Patience):
+		t.Fatal(late)
+	}
+	return v
+}

@@ -45,13 +45,9 @@ func TestClosed_ClusterClient(t *testing.T) {
 	go func() { _, err := m.Mutex("free").Lock(context.Background()); failed <- err }()
 	go func() { failed <- lease.Unlock(context.Background()) }()
 	for range cap(failed) {
-		select {
-		case err := <-failed:
-			if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, redis.ErrClosed) {
-				t.Error(err)
-			}
-		case <-time.After(patience):
-			t.Fatal("one of them waits")
+		err := redistest.Next(t, failed, "one of them waits")
+		if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, redis.ErrClosed) {
+			t.Error(err)
 		}
 	}
 	redistest.Check(t, held.Unlock(within(t)))
@@ -122,11 +118,7 @@ func TestClosed_EachCall(t *testing.T) {
 				}
 			}
 			closed := redistest.Begin(func() error { return m.Close(context.Background()) })
-			select {
-			case <-closed: // that what is left was not released, Unlock has said
-			case <-time.After(patience):
-				t.Error("Close waits")
-			}
+			redistest.Next(t, closed, "Close waits")
 			for _, l := range held {
 				locktest.MustUnlock(t, l)
 			}

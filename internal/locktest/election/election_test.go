@@ -70,7 +70,7 @@ func TestElection_OneLeads(t *testing.T) {
 		locktest.Queued(t, srv, "redisson_lock_queue:{seat}", 1)
 		wantLeader(t, b, "a:81")
 		resign(t, first)
-		second := next(t, led)
+		second := redistest.Next(t, led, "nothing comes")
 		if second == nil || second.Number() <= first.Number() {
 			t.Fatalf("term %v follows %v", second.Number(), first.Number())
 		}
@@ -105,7 +105,7 @@ func TestElection_TermsOfOneProcess(t *testing.T) {
 		}
 		last := uint64(0)
 		for range 3 {
-			term := next(t, terms)
+			term := redistest.Next(t, terms, "nothing comes")
 			if l, err := other.Leader(t.Context()); err != nil || l.Term != term.Number() || l.Term <= last {
 				t.Errorf("after term %d: term %d, and others see %+v, %v", last, term.Number(), l, err)
 			}
@@ -122,7 +122,7 @@ func TestObserve_SeesEachChange(t *testing.T) {
 		states := observe(t, o)
 		expect := func(value string) holdfast.Leader {
 			t.Helper()
-			l := next(t, states)
+			l := redistest.Next(t, states, "nothing comes")
 			if l.Value != value || (l.Term == 0) != (value == "") {
 				t.Fatalf("observed %+v, want %q", l, value)
 			}
@@ -150,14 +150,14 @@ func TestObserve_WithoutMessages(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
 		states := observe(t, m.Election("seat"))
-		next(t, states)
+		redistest.Next(t, states, "nothing comes")
 		proxy.Hush(true)
 		term := campaign(t, candidate(t, srv), "a")
-		if l := next(t, states); l.Value != "a" {
+		if l := redistest.Next(t, states, "nothing comes"); l.Value != "a" {
 			t.Errorf("observed %+v", l)
 		}
 		resign(t, term)
-		if l := next(t, states); l.Term != 0 {
+		if l := redistest.Next(t, states, "nothing comes"); l.Term != 0 {
 			t.Errorf("observed %+v", l)
 		}
 	})
@@ -271,15 +271,4 @@ func observe(t *testing.T, e *holdfast.Election) <-chan holdfast.Leader {
 		}
 	}()
 	return states
-}
-
-// next returns what comes soon.
-func next[T any](t *testing.T, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(locktest.Patience):
-		t.Fatal("nothing comes")
-	}
-	return v
 }

@@ -111,7 +111,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 		result := redistest.Begin(func() error { return e.Lead(waiting, "a", never(t)) })
 		locktest.Queued(t, srv, "redisson_lock_queue:{seat}", 1)
 		stop(bad)
-		redistest.Want(t, next(t, result), bad, "of a context that ends while it waits: %v")
+		redistest.Want(t, redistest.Next(t, result, "nothing comes"), bad, "of a context that ends while it waits: %v")
 		resign(t, term)
 	})
 }
@@ -139,17 +139,17 @@ func TestObserve_ByMessage(t *testing.T) {
 		srv := redistest.Start(t)
 		a := candidate(t, srv)
 		states := observe(t, candidate(t, srv, holdfast.WithPollInterval(time.Hour)))
-		next(t, states)
+		redistest.Next(t, states, "nothing comes")
 		time.Sleep(time.Second) // it is subscribed
 		for range 3 {
 			began := time.Now()
 			term := campaign(t, a, "a")
-			if l := next(t, states); l.Value != "a" || time.Since(began) > 100*time.Millisecond {
+			if l := redistest.Next(t, states, "nothing comes"); l.Value != "a" || time.Since(began) > 100*time.Millisecond {
 				t.Errorf("observed %+v after %v", l, time.Since(began))
 			}
 			began = time.Now()
 			resign(t, term)
-			if l := next(t, states); l.Term != 0 || time.Since(began) > 100*time.Millisecond {
+			if l := redistest.Next(t, states, "nothing comes"); l.Term != 0 || time.Since(began) > 100*time.Millisecond {
 				t.Errorf("observed %+v after %v", l, time.Since(began))
 			}
 		}

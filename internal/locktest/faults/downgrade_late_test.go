@@ -157,11 +157,7 @@ func TestDowngrade_CopyMakesNoRight(t *testing.T) {
 		locktest.MustLock(t, locktest.ManagerOn(t, srv).RWMutex("a").RLocker())
 		srv.Admin().Del(t.Context(), rights[0])
 		second.Release()
-		select {
-		case <-read.Done():
-		case <-time.After(locktest.Patience):
-			t.Error("nobody was told")
-		}
+		redistest.Next(t, read.Done(), "nobody was told")
 		redistest.Want(t, srv.Admin().Exists(t.Context(), rights[0]).Val(), 0, "the right is there again")
 		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
 		first.Release()
@@ -266,7 +262,7 @@ func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 		p.Cut()
 		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		tried := redistest.Begin(func() error { _, err := m.RWMutex("a").TryLock(context.Background()); return err })
-		locktest.WantErr(t, locktest.Soonest(t, tried), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, redistest.Next(t, tried, "it goes on"), holdfast.ErrUnavailable, nil)
 		p.Heal()
 	})
 }

@@ -213,11 +213,7 @@ func TestDowngrade_KeepsMaxHold(t *testing.T) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(most/3), holdfast.WithMaxHold(most))
 		write, read := bothSides(t, m.RWMutex("a"))
 		locktest.MustUnlock(t, write)
-		select {
-		case <-read.Done():
-		case <-time.After(locktest.Patience):
-			t.Fatal("the read side has no end")
-		}
+		redistest.Next(t, read.Done(), "the read side has no end")
 		locktest.WantErr(t, read.Err(), holdfast.ErrMaxHold, holdfast.ErrLeaseLost)
 		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrMaxHold, nil)
 		redistest.Eventually(t, locktest.Patience, "it is given back", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })

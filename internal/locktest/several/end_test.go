@@ -21,11 +21,7 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b"), m.RWMutex("c")))
 		ctx := lease.Context(t.Context())
 		srv.Admin().Del(t.Context(), "b")
-		select {
-		case <-ctx.Done():
-		case <-time.After(locktest.Patience):
-			t.Fatal("nobody was told")
-		}
+		redistest.Next(t, ctx.Done(), "nobody was told")
 		var lost *holdfast.LostError
 		if !errors.As(context.Cause(ctx), &lost) || lost.Name != "b" || lease.Valid() {
 			t.Errorf("cause %v, valid %v", context.Cause(ctx), lease.Valid())
@@ -152,11 +148,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 			t.Fatalf("a closed minority ended it: %v", lease.Err())
 		}
 		all[1].Admin().Set(t.Context(), Vote, "something else", 0)
-		select {
-		case <-ctx.Done():
-		case <-time.After(locktest.Patience):
-			t.Fatal("nobody was told")
-		}
+		redistest.Next(t, ctx.Done(), "nobody was told")
 		locktest.WantErr(t, context.Cause(ctx), holdfast.ErrLeaseLost, holdfast.ErrClosed)
 		redistest.Eventually(t, locktest.Patience, "the rest is released", func() bool { return len(all[2].Keys()) == 0 })
 		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
@@ -174,11 +166,7 @@ func TestRedlock_NothingIsTakenAfterALapse(t *testing.T) {
 		deadline := lease.Deadline()
 		all[0].Pause()
 		all[1].Pause()
-		select {
-		case <-lease.Done():
-		case <-time.After(locktest.Patience):
-			t.Fatal("nobody was told")
-		}
+		redistest.Next(t, lease.Done(), "nobody was told")
 		// It falls with a member that is lost, but not to nothing.
 		if lease.Valid() || lease.Deadline().Before(deadline.Add(-100*time.Millisecond)) {
 			t.Errorf("valid %v, deadline moved back by %v", lease.Valid(), deadline.Sub(lease.Deadline()))

@@ -247,7 +247,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 		}
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			locktest.WantErr(t, locktest.Soonest(t, locking(ctx)), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			locktest.WantErr(t, redistest.Next(t, locking(ctx), "it goes on"), holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 			cancel()
 		}
 		var err error
@@ -259,7 +259,7 @@ func TestRedlock_LeavesADeadMajority(t *testing.T) {
 			gate := p.HoldRequest(locktest.ScriptOn(Vote))
 			gate.Wait(t)
 			cancel()
-			err = locktest.Soonest(t, failed)
+			err = redistest.Next(t, failed, "it goes on")
 			locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 			locktest.WantErr(t, err, context.Canceled, nil)
 			gate.Release()

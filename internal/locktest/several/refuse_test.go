@@ -168,7 +168,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 			failed := redistest.Begin(func() error { _, err := Multi(t, m.Mutex("a"), m.Mutex("b")).Lock(t.Context()); return err })
 			locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 			locktest.MustUnlock(t, held)
-			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrWrongKind, nil)
+			locktest.WantErr(t, redistest.Next(t, failed, "it goes on"), holdfast.ErrWrongKind, nil)
 		})
 	})
 	t.Run("closed", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestMulti_EndsWithWhatCannotSucceed(t *testing.T) {
 			failed := redistest.Begin(func() error { _, err := Multi(t, m.Mutex("c"), closing.Mutex("d")).Lock(t.Context()); return err })
 			locktest.Queued(t, srv, "redisson_lock_queue:{d}", 1)
 			redistest.Must(t, closing.Close(t.Context()))
-			locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrClosed, nil)
+			locktest.WantErr(t, redistest.Next(t, failed, "it goes on"), holdfast.ErrClosed, nil)
 		})
 	})
 }
@@ -196,7 +196,7 @@ func TestMulti_WouldDeadlockBehindOthers(t *testing.T) {
 			l := Multi(t, m.Mutex("a", holdfast.WithFencing()), c.wants)
 			for _, lock := range []func(context.Context) (*holdfast.Lease, error){l.Lock, l.TryLock} {
 				failed := redistest.Begin(func() error { _, err := lock(own.Context(t.Context())); return err })
-				if err := locktest.Soonest(t, failed); !errors.Is(err, holdfast.ErrWouldDeadlock) {
+				if err := redistest.Next(t, failed, "it goes on"); !errors.Is(err, holdfast.ErrWouldDeadlock) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -215,6 +215,6 @@ func TestRedlock_DeniedEndsLock(t *testing.T) {
 			clients = append(clients, srv.ClientWith(t, func(o *redis.Options) { o.Password = "wrong" }))
 		}
 		failed := redistest.Begin(func() error { _, err := CandidateOn(t, clients, Mutexes).Lock(t.Context()); return err })
-		locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrUnavailable, nil)
+		locktest.WantErr(t, redistest.Next(t, failed, "it goes on"), holdfast.ErrUnavailable, nil)
 	})
 }

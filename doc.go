@@ -8,6 +8,7 @@
 //   - [RWMutex] has many readers or one writer.
 //   - [Multi] takes several locks as one.
 //   - [Redlock] is one lock on a majority of independent servers.
+//   - [Election] chooses one leader of many processes.
 //
 // # Usage
 //

@@ -49,8 +49,8 @@ func (m *Manager) Election(name string, opts ...LockOption) *Election {
 // term, Redis has both: [Election.Leader] returns value, or what came later.
 //
 // Campaign waits as [Mutex.Lock] does, and returns the errors of that. If Redis does not confirm
-// value, Campaign asks again for as long as its lease is valid. If the lease is lost meanwhile,
-// Campaign waits for the next one. It also returns
+// value, Campaign asks again. If that does not help within the time of [WithLease], or the lease is
+// lost meanwhile, Campaign unlocks and waits for its next turn. It also returns
 //
 //   - [ErrInvalidOption] for a value that is too long.
 //   - [ErrWouldDeadlock] under the context of a held lease of this election.
@@ -166,13 +166,14 @@ func checkProclaimed(call, value string) error {
 	return &OptionError{call, fmt.Sprintf("%d bytes", len(value)), fmt.Sprintf("a value has at most %d bytes", maxProclaimed)}
 }
 
-// begin tells Redis that t leads, and what it says. It reports false if the lease has ended before that was confirmed, and with an
-// error if it will not be.
+// begin tells Redis that t leads, and what it says. It reports false if the lease has ended before that was confirmed, or it was not
+// for so long that another candidate should try, and with an error if it will not be.
 func (t *Term) begin(ctx context.Context, value string) (seated bool, err error) {
 	if t.lease.inner().Mode() == lock.Reentry.String() {
 		return false, newLockError(ErrWouldDeadlock, t.lease.Name(), errLeads)
 	}
-	for pauses := retry.New(); t.lease.Valid(); {
+	end := time.Now().Add(t.election.seat.lock.Terms.TTL)
+	for pauses := retry.New(); t.lease.Valid() && time.Now().Before(end); {
 		heard, err := t.say(ctx, &value)
 		switch {
 		case heard:

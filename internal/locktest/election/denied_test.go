@@ -66,7 +66,7 @@ func TestCampaign_GivesTheSeatAway(t *testing.T) {
 		term := campaign(t, b, "b")
 		wantLeader(t, b, "b")
 		cancel()
-		locktest.WantErr(t, locktest.Soonest(t, failed), holdfast.ErrNotAcquired, nil)
+		locktest.WantErr(t, redistest.Next(t, failed, "the end of Campaign"), holdfast.ErrNotAcquired, nil)
 		resign(t, term)
 		wantFree(t, srv)
 	})
@@ -80,7 +80,7 @@ func TestCampaign_DeniedTheChannel(t *testing.T) {
 		allow("resetchannels")
 		const poll = 10 * time.Minute
 		states := observe(t, candidate(t, srv, holdfast.WithPollInterval(poll)))
-		locktest.Soonest(t, states)
+		redistest.Next(t, states, "a state")
 		time.Sleep(time.Second) // it is subscribed
 		began := time.Now()
 		term := campaign(t, locktest.ManagerFor(t, client).Election("seat"), "a")
@@ -132,7 +132,7 @@ func TestCampaign_EndsUnconfirmed(t *testing.T) {
 		held.Wait(t)
 		stop := errors.New("stop")
 		cancel(stop)
-		err := locktest.Soonest(t, failed)
+		err := redistest.Next(t, failed, "the end of Campaign")
 		locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
 		if !errors.Is(err, stop) {
 			t.Errorf("%v lacks the cause", err)
@@ -168,7 +168,7 @@ func TestCampaign_LosesItsLeaseUnconfirmed(t *testing.T) {
 		_, err := locktest.ManagerOn(t, srv).ForceUnlock(t.Context(), "seat")
 		redistest.Must(t, err)
 		held.Release()
-		term := locktest.Soonest(t, got)
+		term := redistest.Next(t, got, "a term")
 		if term.Number() < 2 || !term.Lease().Valid() {
 			t.Errorf("term %d, valid: %v", term.Number(), term.Lease().Valid())
 		}
@@ -205,7 +205,7 @@ func TestLeader_IsNeverADeadOne(t *testing.T) {
 				}
 				wantLeader(t, e, "")
 				held.Release()
-				term := locktest.Soonest(t, got)
+				term := redistest.Next(t, got, "a term")
 				wantLeader(t, e, "b")
 				resign(t, term)
 			}

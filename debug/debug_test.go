@@ -140,9 +140,7 @@ func TestJSON_Golden(t *testing.T) {
 		}
 		name := filepath.Join("testdata", file+".json")
 		if *update {
-			if err := os.WriteFile(name, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, os.WriteFile(name, got, 0o644))
 		}
 		if want, err := os.ReadFile(name); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v: %s is now\n%s", err, name, got)

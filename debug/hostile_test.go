@@ -85,9 +85,7 @@ func TestPage_HostileNames(t *testing.T) {
 			NameBytes []byte
 			Here      []row
 		}
-		if err := json.Unmarshal([]byte(lock), &got); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, json.Unmarshal([]byte(lock), &got))
 		name := got.Name
 		if len(got.NameBytes) > 0 {
 			name = string(got.NameBytes)

@@ -96,9 +96,7 @@ func TestPage_UnderAPrefix(t *testing.T) {
 				continue
 			}
 			at, err := url.Parse(target)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			for _, link := range hrefs(w.Body.String()) {
 				if link == holdersPage {
 					continue // it leads elsewhere, and nothing is fetched from there

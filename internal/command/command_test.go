@@ -146,9 +146,7 @@ func TestOverdue_Lapses(t *testing.T) {
 		if commands, _ := x.Commands(); commands-before > uint64(maxLanes+1) {
 			t.Errorf("%d commands were sent since", commands-before)
 		}
-		if err := x.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, x.Stop(context.Background()))
 	})
 }
 

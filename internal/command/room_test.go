@@ -94,9 +94,7 @@ func TestRecycle_FollowsTheReply(t *testing.T) {
 		close(thaw)
 		<-late.replies
 		<-soon.replies
-		if err := x.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, x.Stop(t.Context()))
 		if len(late.recycled) != 0 || len(soon.recycled) != 1 {
 			t.Errorf("recycled: %d times when it was overdue, and else %d times", len(late.recycled), len(soon.recycled))
 		}

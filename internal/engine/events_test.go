@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // An event that unlocks the mutex of its entry by itself would drop its effects.
 func TestEvents_EndByEnd(t *testing.T) {
 	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	events := 0
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
@@ -22,9 +22,7 @@ func TestEvents_EndByEnd(t *testing.T) {
 		}
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 				begins, ends := eventIn(f)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // names makes handles and entries that send nothing.
@@ -58,14 +59,10 @@ func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 	x := newNames(t)
 	e := x.enter(lock.MutexKind, "a")
 	for range 3 {
-		if n := len(x.snapshot()); n != 1 {
-			t.Errorf("%d entries in use, want 1", n)
-		}
+		redistest.Want(t, len(x.snapshot()), 1, "%d entries in use, want 1")
 		x.leave(e)
 		x.forget(e) // as a late answer does
-		if n := len(x.snapshot()); n != 0 {
-			t.Errorf("%d entries in use, want none", n)
-		}
+		redistest.Want(t, len(x.snapshot()), 0, "%d entries in use, want none")
 		if again := x.enter(lock.MutexKind, "a"); again != e {
 			t.Fatal("another entry")
 		}
@@ -78,9 +75,7 @@ func TestRegistry_RecallsWhatWasForgotten(t *testing.T) {
 	if again, _ := x.entry(n); again != e || n.wireKeys() != e.lock.Keys {
 		t.Error("a handle with fencing has names of its own")
 	}
-	if n := len(x.recent.ring); n != 1 {
-		t.Errorf("one entry is forgotten, and %d have a place", n)
-	}
+	redistest.Want(t, len(x.recent.ring), 1, "one entry is forgotten, and %d have a place")
 }
 
 // An entry is kept until so many others were forgotten. One that is in use then stays, and gets a place again.

@@ -56,9 +56,7 @@ func exclusion(e *env) {
 		sections, refusals, time.Since(began).Round(time.Millisecond), longest["go"], longest["java"])
 	redistest.WantMost(e, time.Duration(longest["go"])*time.Millisecond, bounds.woken, "one of ours waited for %v")
 	s, err := openSection(file)
-	if err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, err)
 	defer s.Close()
 	if state, err := s.read(); err != nil || state.Sections != int64(sections) {
 		e.Errorf("%d sections were counted, want %d (%v)", state.Sections, sections, err)

@@ -59,9 +59,7 @@ func turn(e *env) {
 	} {
 		file := newSectionFile(e)
 		enough := func() {
-			if err := os.WriteFile(file+overSuffix, nil, 0o600); err != nil {
-				e.Error(err)
-			}
+			redistest.Check(e, os.WriteFile(file+overSuffix, nil, 0o600))
 		}
 		e.Cleanup(enough) // also of a scenario that has failed: others use the processes
 		var crowd []*call

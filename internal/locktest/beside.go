@@ -3,6 +3,8 @@ package locktest
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // besideScenarios: what Holdfast's waiters do to Redisson's fair waiters by standing beside them, and the other way round.
@@ -48,8 +50,7 @@ var besideScenarios = map[string]func(*Env){
 		e.Foreign(1).Try()
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
-		got := make(chan error, 1)
-		go func() { _, err := e.Lock(e.Manager()).Lock(ctx); got <- err }()
+		got := redistest.Begin(func() error { _, err := e.Lock(e.Manager()).Lock(ctx); return err })
 		e.Standing(2)
 		cancel()
 		<-got
@@ -81,9 +82,7 @@ var besideScenarios = map[string]func(*Env){
 	// A place without a time is given one: Redisson would wait for it forever.
 	"RepairedQueueLasts": func(e *Env) {
 		release := e.HeldByRedisson(e.Key)
-		if err := e.Server().Admin().RPush(bg, e.queueKeys()[0], "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:9").Err(); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, e.Server().Admin().RPush(bg, e.queueKeys()[0], "0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:9").Err())
 		e.Foreign(1).Try()
 		release()
 		if _, err := e.Lock(e.Manager()).TryLock(bg); err == nil {

@@ -68,9 +68,7 @@ var lingerScenarios = map[string]func(*Env){
 			e.MustUnlock(lease)
 			e.WantErr(lease.Unlock(bg), holdfast.ErrNotHeld)
 			again, err := l.TryLock(bg)
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			e.MustUnlock(again)
 		}
 		if n := m.Stats().Commands - before; n != 0 || e.owner() != owner {
@@ -208,9 +206,7 @@ var lingerScenarios = map[string]func(*Env){
 		m := e.Manager(keeps...)
 		e.MustUnlock(e.MustLock(e.Lock(m)))
 		e.idle(m)
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 		e.Free()
 		e.Clean(m)
 	},
@@ -281,9 +277,7 @@ var lingerScenarios = map[string]func(*Env){
 		e.idle(m)
 		owner := e.owner()
 		got, err := e.TryLock(e.Lock(m, holdfast.WithLease(time.Minute)))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		if e.owner() == owner {
 			e.Error("it was taken with the options of another caller")
 		}
@@ -300,9 +294,7 @@ var lingerScenarios = map[string]func(*Env){
 	"ExtendedLeaseDoesNotLinger": func(e *Env) {
 		m := e.Manager(append(slices.Clone(keeps), holdfast.WithLease(lease))...)
 		got := e.MustLock(e.Lock(m))
-		if err := got.Extend(bg, time.Hour); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, got.Extend(bg, time.Hour))
 		e.MustUnlock(got)
 		e.Free()
 		e.Clean(m)

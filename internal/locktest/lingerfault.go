@@ -89,9 +89,7 @@ var lingerFaultScenarios = map[string]func(*Env){
 			if d := time.Since(began); d < 2*time.Second || e.kind.Virtual && d > 3*time.Second+prompt {
 				e.Errorf("it looked three times in %v, with a slice of %v", d, slice)
 			}
-			if err := m.Close(bg); err != nil {
-				e.Error(err)
-			}
+			redistest.Check(e, m.Close(bg))
 		}
 	},
 
@@ -256,9 +254,7 @@ var lingerFaultScenarios = map[string]func(*Env){
 		_, err = keeping.FairMutex(e.Key).TryLock(bg)
 		e.WantErr(err, holdfast.ErrInvalidOption)
 		fair, err := keeping.FairMutex(e.Key, holdfast.WithLinger(0)).TryLock(bg)
-		if err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, err)
 		e.MustUnlock(fair)
 	},
 }

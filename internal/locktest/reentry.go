@@ -19,9 +19,7 @@ var reentryScenarios = map[string]func(*Env){
 		ctx := outer.Context(bg)
 		l := e.Lock(m)
 		held, err := l.Lock(ctx)
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		for _, c := range []context.Context{ctx, outer.Context(ctx), context.WithValue(ctx, valueKey{}, "value")} {
 			_, err := l.TryLock(c)
 			e.WantErr(err, holdfast.ErrNotAcquired)
@@ -46,23 +44,17 @@ var reentryScenarios = map[string]func(*Env){
 		}()
 		e.Parked(m, 3)
 		inner, err := l.Lock(held.Context(ctx)) // the holder itself, though others wait
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(inner)
 		e.MustUnlock(held)
-		if err := <-results; err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, <-results)
 		r := <-async
 		if r.Err != nil {
 			e.Fatal(r.Err)
 		}
 		e.Parked(m, 1)
 		e.MustUnlock(r.Lease)
-		if err := <-results; err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, <-results)
 		e.MustUnlock(outer)
 		e.Clean(m)
 	},
@@ -95,9 +87,7 @@ var reentryScenarios = map[string]func(*Env){
 		}
 		last := context.WithoutCancel(ctx) // of all those leases only the first is still held
 		again, err := l.Lock(last)
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(outer)
 		other, err := l.TryLock(last) // again, which is held, is not among its leases
 		if !errors.Is(err, holdfast.ErrNotAcquired) {
@@ -115,9 +105,7 @@ var reentryScenarios = map[string]func(*Env){
 		merged := mergedContext{first.Context(bg), second.Context(bg)}
 		for _, l := range []holdfast.Locker{one, two} {
 			again, err := l.Lock(merged)
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			e.MustUnlock(again)
 			_, err = l.TryLock(holdfast.WithoutOwner(merged))
 			e.WantErr(err, holdfast.ErrNotAcquired)
@@ -133,9 +121,7 @@ var reentryScenarios = map[string]func(*Env){
 		l := e.Lock(m)
 		outer := e.MustLock(l)
 		inner, err := l.Lock(outer.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		ctx := context.WithoutCancel(inner.Context(bg))
 		e.MustUnlock(inner)
 		_, err = l.TryLock(ctx)

@@ -19,9 +19,7 @@ func (e *Env) limited() (client redis.UniversalClient, allow func(rules ...any))
 	admin := e.Server().Admin()
 	allow = func(rules ...any) {
 		e.Helper()
-		if err := admin.Do(bg, append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err(); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, admin.Do(bg, append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err())
 	}
 	allow("reset", "on", ">secret", "~*", "&*", "+@all")
 	opt := e.srv.Options()
@@ -63,9 +61,7 @@ var refusalScenarios = map[string]func(*Env){
 		allow("-pttl")
 		m := e.ManagerOn(client)
 		several, err := holdfast.NewMulti(m.Mutex("several:a"), m.Mutex("several:b"))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		for _, l := range []holdfast.Locker{e.Lock(m), m.RWMutex(e.Key + ":rw").RLocker(), several} {
 			ctx, cancel := context.WithCancel(bg)
 			ended := make(chan *holdfast.Lease, 1)
@@ -138,13 +134,9 @@ var refusalScenarios = map[string]func(*Env){
 				e.Errorf("%v does not say %q", err, c.says)
 			}
 			c.allow()
-			if err := l.Err(); err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, l.Err())
 		}
-		if err := l.Extend(bg, 20*lease); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, l.Extend(bg, 20*lease))
 		e.MustUnlock(l)
 		e.Clean(m)
 	},
@@ -199,8 +191,7 @@ var refusalScenarios = map[string]func(*Env){
 		m, other := e.Manager(holdfast.WithFairPatience(time.Hour)), e.Manager(holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(other))
 		ctx, cancel := context.WithCancel(bg)
-		left := make(chan error, 1)
-		go func() { _, err := e.Lock(m).Lock(ctx); left <- err }()
+		left := redistest.Begin(func() error { _, err := e.Lock(m).Lock(ctx); return err })
 		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
 		e.srv.Admin().ConfigSet(bg, "min-replicas-to-write", "1")
 		cancel()
@@ -256,8 +247,7 @@ var refusalScenarios = map[string]func(*Env){
 		// A release does not grant the lock with such a token either: who is granted it asks, and is told.
 		e.srv.Admin().Del(bg, counter)
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithFencing())))
-		failed := make(chan error, 1)
-		go func() { _, err := e.Lock(m).Lock(bg); failed <- err }()
+		failed := redistest.Begin(func() error { _, err := e.Lock(m).Lock(bg); return err })
 		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
 		e.srv.Admin().Set(bg, counter, int64(1<<53), 0)
 		e.MustUnlock(held)

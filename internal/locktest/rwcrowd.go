@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // rwCrowdScenarios are about readers whose processes have died together, and whose rights end one after the other.
@@ -74,9 +75,7 @@ func (e *Env) deadReaders(n int, last time.Duration) (end time.Time) {
 		p.PExpire(bg, e.Key, last)
 		return nil
 	})
-	if err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, err)
 	return begun.Add(last)
 }
 

@@ -46,9 +46,7 @@ var rwEndScenarios = map[string]func(*Env){
 		leaves := e.MustRLock(e.RW(e.Manager(holdfast.WithFixedLease(time.Hour))))
 		waiting := e.standby(e.RW(e.Manager(byMessage...)))
 		const sooner = `return redis.call("pexpire", KEYS[1], redis.call("pttl", KEYS[2]) - 90)`
-		if err := e.srv.Admin().Eval(bg, sooner, []string{first, e.Key}).Err(); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, e.srv.Admin().Eval(bg, sooner, []string{first, e.Key}).Err())
 		mon := e.srv.Monitor(e)
 		e.MustUnlock(leaves)
 		e.caughtUp(mon)

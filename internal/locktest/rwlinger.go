@@ -54,9 +54,7 @@ var rwLingerScenarios = map[string]func(*Env){
 		e.lingering(a, e.RW(a).RLocker())
 		e.lingering(b, e.RW(b).RLocker())
 		got, err := e.TryLock(e.RW(other))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(got)
 		e.lingering(a, e.RW(a).RLocker())
 		inside := e.MustRLock(e.RW(b))
@@ -74,9 +72,7 @@ var rwLingerScenarios = map[string]func(*Env){
 			e.MustUnlock(e.MustLock(e.RW(a)))
 			e.idle(a)
 			got, err := answered(e, func() (*holdfast.Lease, error) { return e.RW(other).TryRLock(bg) })
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			e.MustUnlock(got)
 			e.MustUnlock(e.MustLock(e.RW(a)))
 			e.MustUnlock(e.Soon("the read side", e.Locking(e.RW(other).RLocker())))
@@ -121,9 +117,7 @@ var rwLingerScenarios = map[string]func(*Env){
 		e.idle(m)
 		e.MustUnlock(e.Soon("the write side", e.Locking(e.RW(m))))
 		got, err := e.TryLock(e.RW(m))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(got)
 	},
 }

@@ -27,9 +27,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 			for _, side := range sides {
 				for _, take := range []func(context.Context) (*holdfast.Lease, error){side.Lock, side.TryLock} {
 					got, err := take(ctx)
-					if err != nil {
-						e.Fatal(err)
-					}
+					redistest.Must(e, err)
 					if got.Token() != first.Token() || got.Token() == 0 {
 						e.Errorf("token %d, of the first %d", got.Token(), first.Token())
 					}
@@ -57,9 +55,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		first := e.MustRLock(l)
 		ctx := first.Context(bg)
 		again, err := l.RLock(ctx)
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		stranger := e.MustRLock(l)
 		p.Record()
 		for _, c := range []context.Context{ctx, again.Context(bg)} {
@@ -123,9 +119,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		ctx := other.Context(bg)
 		l := e.RW(m)
 		reader, err := l.RLock(ctx)
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		_, err = l.TryLock(ctx)
 		e.WantErr(err, holdfast.ErrNotAcquired)
 		e.WantNotErr(err, holdfast.ErrWouldDeadlock)
@@ -134,9 +128,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		_, err = l.TryRLock(ctx) // a new reader, and a writer waits
 		e.WantErr(err, holdfast.ErrNotAcquired)
 		again, err := l.RLock(reader.Context(ctx)) // the reader itself
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(again)
 		e.MustUnlock(reader)
 		writer := <-write

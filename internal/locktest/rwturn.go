@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // rwTurnScenarios are about the turn of Redisson's plain waiters: among grants to Holdfast's waiters a release looks
@@ -14,9 +15,7 @@ var rwTurnScenarios = map[string]func(*Env){
 	"TurnComesDespiteDowngrades": func(e *Env) {
 		e.turnsOfRedisson(func(writer *holdfast.Lease, l *holdfast.RWMutex) (leaveLast *holdfast.Lease) {
 			reader, err := l.RLock(writer.Context(bg))
-			if err != nil {
-				e.Fatal(err)
-			}
+			redistest.Must(e, err)
 			return reader
 		}, nil)
 	},

@@ -33,9 +33,7 @@ var termScenarios = map[string]func(*Env){
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(20*time.Second)))
 		now := time.Now()
-		if err := l.Extend(bg, time.Minute); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, l.Extend(bg, time.Minute))
 		if d := l.Deadline(); d.Before(now.Add(time.Minute)) || d.After(now.Add(90*time.Second)) {
 			e.Errorf("deadline in %v", d.Sub(now))
 		}
@@ -43,9 +41,7 @@ var termScenarios = map[string]func(*Env){
 			e.Errorf("TTL %v", d)
 		}
 		before := l.Deadline()
-		if err := l.Extend(bg, time.Second); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, l.Extend(bg, time.Second))
 		if l.Deadline().Before(before) || e.PTTL() < 40*time.Second {
 			e.Error("Extend shortened the lease")
 		}
@@ -91,9 +87,7 @@ var termScenarios = map[string]func(*Env){
 		l := e.Lock(m, holdfast.WithMaxHold(lease))
 		outer := e.MustLock(l)
 		inner, err := l.Lock(outer.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		e.MustUnlock(outer)
 		redistest.Next(e, inner.Done(), "the inner lease has no limit")
 		e.WantErr(inner.Err(), holdfast.ErrMaxHold)
@@ -174,9 +168,7 @@ var termScenarios = map[string]func(*Env){
 		m := e.Manager(holdfast.WithLease(time.Hour))
 		outer := e.MustLock(e.Lock(m))
 		inner, err := e.Lock(m, holdfast.WithFixedLease(50*time.Millisecond)).Lock(outer.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		if d := e.PTTL(); d < 50*time.Second {
 			e.Errorf("TTL %v", d)
 		}

@@ -285,11 +285,7 @@ var handedScenarios = map[string]func(*handed){
 			m, p := e.Via()
 			gate := hold(p, attachOf(e.Key))
 			ctx, cancel := context.WithCancel(bg)
-			failed := make(chan error, 1)
-			go func() {
-				_, err := m.Attach(ctx, ticket)
-				failed <- err
-			}()
+			failed := redistest.Begin(func() error { _, err := m.Attach(ctx, ticket); return err })
 			gate.Wait(e)
 			cancel()
 			e.WantErr(<-failed, holdfast.ErrUnavailable, context.Canceled)
@@ -317,11 +313,7 @@ var handedScenarios = map[string]func(*handed){
 		ticket = e.mustDetach(e.MustLock(e.ours(giver)), longStay)
 		m, p = e.Via()
 		gate = p.HoldFirstReply(attachOf(e.Key))
-		failed := make(chan error, 1)
-		go func() {
-			_, err := m.Attach(bg, ticket)
-			failed <- err
-		}()
+		failed := redistest.Begin(func() error { _, err := m.Attach(bg, ticket); return err })
 		gate.Wait(e)
 		time.AfterFunc(50*time.Millisecond, gate.Release)
 		if err := m.Close(bg); err != nil && !e.excused(err) {
@@ -338,9 +330,7 @@ var handedScenarios = map[string]func(*handed){
 	"CloseLeavesItToTheTicket": func(e *handed) {
 		m, other := e.Manager(), e.Manager()
 		ticket := e.mustDetach(e.MustLock(e.ours(m)), longStay)
-		if err := m.Close(bg); err != nil {
-			e.Error(err)
-		}
+		redistest.Check(e, m.Close(bg))
 		e.Busy(e.Lock(other).TryLock)
 		e.MustUnlock(e.mustAttach(other, ticket))
 		e.Free()
@@ -351,9 +341,7 @@ var handedScenarios = map[string]func(*handed){
 		m := e.Manager()
 		l := e.MustLock(e.ours(m, holdfast.WithMaxHold(time.Hour)))
 		again, err := e.ours(m).Lock(l.Context(bg))
-		if err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, err)
 		refused := func(l *holdfast.Lease, ctx context.Context, d time.Duration) {
 			e.Helper()
 			ticket, err := l.Detach(ctx, d)
@@ -426,8 +414,7 @@ var (
 			_, err := write.Detach(bg, longStay)
 			e.WantErr(err, holdfast.ErrInvalidOption)
 			gate := p.HoldRequest(downgradeOf(e.Key))
-			unlocked := make(chan error, 1)
-			go func() { unlocked <- write.Unlock(bg) }()
+			unlocked := redistest.Begin(func() error { return write.Unlock(bg) })
 			gate.Wait(e)
 			ticket, err := read.Detach(bg, longStay)
 			e.WantErr(err, holdfast.ErrUnavailable)

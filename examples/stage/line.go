@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // line is the connection of one process to Redis, through the stage. It holds back the first request that contains a text.
@@ -96,61 +95,45 @@ func (l *line) accept() {
 
 // forward passes requests on, until one end closes its connection.
 func (l *line) forward(process io.Reader, redis io.Writer) {
-	for in := bufio.NewReader(process); ; {
-		words, err := readRequest(in)
+	var come []byte // and not passed on
+	for part := make([]byte, 1<<16); ; {
+		n, err := process.Read(part)
 		if err != nil {
 			return
 		}
-		if l.until != "" && strings.Contains(strings.Join(words, " "), l.until) {
-			first := false
-			l.once.Do(func() { close(l.reached); first = true })
-			if first {
-				select {
-				case <-l.goOn:
-				case <-l.done:
-					return
-				}
+		come = append(come, part[:n]...)
+		for {
+			words, rest, wrong := vredis.ParseCommand(come)
+			if wrong != "" {
+				return
 			}
-		}
-		if _, err := redis.Write(request(words)); err != nil {
-			return
+			if words == nil { // the rest is still to come
+				break
+			}
+			if !l.holdBack(strings.Join(words, " ")) {
+				return
+			}
+			if _, err := redis.Write(come[:len(come)-len(rest)]); err != nil {
+				return
+			}
+			come = rest
 		}
 	}
 }
 
-// readRequest reads what a client sends: an array of strings.
-func readRequest(in *bufio.Reader) (words []string, err error) {
-	n, err := readLength(in, '*')
-	for range n {
-		var size int
-		if size, err = readLength(in, '$'); err != nil {
-			return nil, err
+// holdBack waits with the request that is to be held back. It returns false if that never passes.
+func (l *line) holdBack(request string) bool {
+	if l.until == "" || !strings.Contains(request, l.until) {
+		return true
+	}
+	first := false
+	l.once.Do(func() { close(l.reached); first = true })
+	if first {
+		select {
+		case <-l.goOn:
+		case <-l.done:
+			return false
 		}
-		word := make([]byte, size+len("\r\n"))
-		if _, err = io.ReadFull(in, word); err != nil {
-			return nil, err
-		}
-		words = append(words, string(word[:size]))
 	}
-	return words, err
-}
-
-func readLength(in *bufio.Reader, kind byte) (int, error) {
-	head, err := in.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(head[1:]))
-	if err != nil || head[0] != kind || n < 0 {
-		return 0, fmt.Errorf("not a request: %q", head)
-	}
-	return n, nil
-}
-
-func request(words []string) []byte {
-	out := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, word := range words {
-		out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(word), word)
-	}
-	return out
+	return true
 }

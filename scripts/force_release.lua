@@ -22,27 +22,30 @@
 -- include: keys queue redisson permit answer
 
 local kind, fields = kind_of(lock)
-local permits = redis.pcall('zcount', held, '-inf', '+inf')
-local number = redis.call('type', lock).ok == 'string' and redis.call('get', lock)
-if type(permits) == 'number' and permits > 0 and (kind == 'free' or number and string.find(number, '^%-?%d+$')) then
-  local freed = permits
-  if owner then
-    freed = redis.call('zrem', held, bytes_of(owner))
-    if freed == 0 then
-      return @FORCE_OTHER_OWNER@
-    end
-  else
-    redis.call('del', held)
+local permits, number = redis.pcall('zcount', held, '-inf', '+inf'), number_of(lock)
+if number or kind == 'free' and type(permits) == 'number' and permits > 0 then
+  local refusal = not_master(lock)
+  if refusal or type(permits) == 'table' or permits == 0 then
+    return refusal or 0
+  elseif owner and not redis.call('zscore', held, bytes_of(owner)) then
+    return @FORCE_OTHER_OWNER@
   end
-  if number then
-    tell(publish, permit_channel, math.max(redis.call('incrby', lock, freed), 1))
+  local freed = owner and 1 or permits
+  local left = number and redis.call('incrby', lock, freed) or 0
+  local removed = owner and redis.pcall('zrem', held, bytes_of(owner)) or not owner and redis.pcall('del', held)
+  if type(removed) == 'table' then -- refused, as by an ACL
+    if number then
+      redis.call('incrby', lock, -freed)
+    end
+    return removed
+  end
+  if left > 0 then
+    tell(publish, permit_channel, left)
   end
   for _, id in ipairs(redis.pcall('lrange', permit_queue, '0', '@FORCED@')) do
     notify(id, 'o')
   end
   return 1
-elseif number and string.find(number, '^%-?%d+$') then
-  return not_master(lock) or 0
 end
 if kind == 'free' then
   return not_master(lock) or 0

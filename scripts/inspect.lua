@@ -67,7 +67,7 @@ end
 count(queue, deadlines)
 count(rw_queue, rw_deadlines)
 count(permit_queue, permit_deadlines)
-local number = redis.call('type', lock).ok == 'string' and redis.call('get', lock)
+local available = number_of(lock)
 local permits = checked(redis.pcall('zcount', held, '-inf', '+inf'), held)
 if failure then
   return failure
@@ -105,12 +105,11 @@ for i = 1, #fields, 2 do
     holders[#holders + 1] = left
   end
 end
-local available = 0
-if number and string.find(number, '^%-?%d+$') or kind == 'free' and permits > 0 then
-  kind, available = 'semaphore', tonumber(number or 0)
-  ended = redis.call('zcount', held, '-inf', now)
+if available or kind == 'free' and permits > 0 then
+  kind = 'semaphore'
+  ended = permits > 0 and redis.call('zcount', held, '-inf', now) or 0 -- else it may be something else
   more = permits - ended
-  local members = redis.call('zrange', held, ended, ended + @SHOWN@ - 1, 'withscores')
+  local members = more > 0 and redis.call('zrange', held, ended, ended + @SHOWN@ - 1, 'withscores') or {}
   for i = 1, #members, 2 do
     holders[#holders + 1] = digits_of(members[i])
     holders[#holders + 1] = '1'
@@ -118,4 +117,4 @@ if number and string.find(number, '^%-?%d+$') or kind == 'free' and permits > 0 
     more = more - 1
   end
 end
-return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken, queued, available + permits, available}
+return {kind, ttl, math.max(token, 0), waiters, overdue, ended, more, holders, broken, queued, (available or 0) + permits, available or 0}

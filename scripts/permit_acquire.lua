@@ -28,11 +28,11 @@ if type(buried) == 'table' then
 elseif buried then
   return {@ACQUIRE_BURIED@}
 end
-local count, failure = count_of(available, held, total, now)
+local count, members = count_of(available, held, total)
 if not count then
-  return failure
+  return members
 end
-local n, there = size_of(id), count + redis.call('zcount', held, '-inf', '+inf')
+local n, there = size_of(id), count + members
 local has = redis.call('zscore', held, permits_of(id)[1]) -- an earlier copy of this request, or a release, has made it so
 local o = line_of(available, queue, deadlines, held, now)
 local place, deadline, offer = place_of(wait, now)
@@ -55,16 +55,9 @@ if not mine and n > there then
   leave(queue, deadlines, id)
   return not_master(available) or {@ACQUIRE_HELD@, @STATE_TOO_MANY@, -1, now, 0}
 elseif not mine then
-  failure = stand(available, queue, deadlines, id, place, deadline)
+  local failure = stand(available, queue, deadlines, id, place, deadline)
   local ttl, foreign = next_end(held, now)
   return failure or {@ACQUIRE_HELD@, what or @STATE_HELD@, what == @STATE_OPEN@ and @OPEN_AGAIN@ or ttl, now, foreign}
 end
 leave(queue, deadlines, id)
-failure = give(available, held, id, now + lease)
-if failure then
-  return failure
-elseif idle then
-  redis.pcall('pexpire', available, idle)
-  redis.pcall('pexpire', held, idle)
-end
-return math.max(there, 0)
+return give(available, held, id, now, lease, idle) or math.max(there, 0)

@@ -12,28 +12,28 @@
 --
 -- Returns what lock_release.lua does, but -2
 
--- include: permit queue grant keys answer
+-- include: permit queue grant redisson keys answer
 
 local had = take_away(available, held, id)
 if type(had) == 'table' and not is_wrong_type(had) then
   return had
 end
-had = type(had) == 'number' and had > 0
-if burial or not had then
+local freed = type(had) == 'number' and had > 0
+if burial or not freed then
   leave(queue, deadlines, id)
 end
-local number = redis.pcall('get', available)
-local count = type(number) == 'string' and tonumber(number)
-local reply
-local o = line_of(available, queue, deadlines, held, server_time())
-o.publish, o.own = publish, inbox_of(id)
+local count, reply = number_of(available), nil
 if count and head(queue) then
+  local o = line_of(available, queue, deadlines, held, server_time())
+  o.publish, o.own = publish, inbox_of(id)
   reply = pass_on(o, offer, count > 0)
+  count = number_of(available)
 end
 if burial and burial ~= '0' then
   bury(tombstones, id, burial)
 end
-if not had and type(reply) ~= 'string' and reply ~= @RELEASE_CROWDED@ then
-  return not_master(available) or @RELEASE_GONE@
+local heard = (freed or reply) and count and count > 0 and tell(publish, channel_of(queue), count) or 0
+if freed or type(reply) == 'string' or reply == @RELEASE_CROWDED@ then
+  return reply or heard
 end
-return released(o, reply, had, count and count > 0, number)
+return @RELEASE_GONE@

@@ -17,20 +17,15 @@ for i = 1, #KEYS / 2 do
   if refusal and string.find(refusal.err, 'READONLY', 1, true) then -- an ACL that forbids HDEL does not end a lease
     return refusal
   end
-  local live, ends, said = true, {}, 1
-  for _, permit in ipairs(permits_of(prefix .. tail)) do
+  local permits, live, said = permits_of(prefix .. tail), true, 1
+  for _, permit in ipairs(permits) do
     local score = redis.pcall('zscore', held, permit)
     said = type(score) == 'table' and score or said
     live = live and type(score) == 'string' and tonumber(score) > now
-    ends[#ends + 1], ends[#ends + 2] = now + lease, permit
   end
   if live then
-    said = redis.pcall('zadd', held, 'xx', 'gt', unpack(ends))
-    local left = redis.call('pttl', held)
-    if left >= 0 and left < tonumber(lease) then -- the keys last as long as what they say
-      redis.pcall('pexpire', available, lease)
-      redis.pcall('pexpire', held, lease)
-    end
+    said = redis.pcall('zadd', held, 'xx', 'gt', unpack(ends_of(permits, now + lease)))
+    outlast(available, held, now)
   end
   if type(said) == 'table' then
     codes[i] = is_wrong_type(said) and @RENEW_STOLEN@ or said.err

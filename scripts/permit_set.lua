@@ -15,22 +15,22 @@
 -- include: permit queue grant redisson
 
 local now = server_time()
-local text = redis.pcall('get', available)
-if type(text) == 'string' and not string.find(text, '^%-?%d+$') then
+local _, text = number_of(available)
+if type(text) == 'string' then
   redis.call('del', available) -- it was damaged
 end
-local count, failure = count_of(available, held, total, now)
+local count, members = count_of(available, held, total)
 if not count then
-  return failure
+  return members
 end
 collect(available, held, now)
-count = redis.call('incrby', available, total - redis.call('get', available) - redis.call('zcount', held, '-inf', '+inf'))
+count = redis.call('incrby', available, total - count - members)
 if head(queue) then
   local o = line_of(available, queue, deadlines, held, now)
   o.claim, o.turn, o.counted = offer_of(offer)
   o.publish = publish
   let_in(o)
-  count = tonumber(redis.call('get', available))
+  count = number_of(available)
 end
 if count > 0 then
   tell(publish, channel_of(queue), count)

@@ -16,23 +16,21 @@
 
 -- include: permit queue keys answer
 
-local refusal = not_master(available)
-if refusal then
+local refusal = redis.pcall('zrem', held, '') -- changes nothing: what a replica finds proves nothing
+if type(refusal) == 'table' and not is_wrong_type(refusal) then
   return refusal
 end
-local new, had = permits_of(stays), 0
-for i, permit in ipairs(permits_of(id)) do
-  if redis.pcall('zrem', held, permit) == 1 then
-    redis.call('zadd', held, server_time() + duration, new[i])
-    had = had + 1
-  end
-end
-if had > 0 then
-  notify(head(queue), 'o', duration) -- waiters know of another time
+local old, new, now = permits_of(id), permits_of(stays), server_time()
+if type(redis.pcall('zscore', held, old[1])) == 'string' then
+  redis.call('zadd', held, unpack(ends_of(new, now + duration)))
+  redis.call('zrem', held, unpack(old))
+  outlast(available, held, now)
+  local left = next_end(held, now)
+  notify(head(queue), 'o', left > 0 and left) -- waiters know of another time
 else
   leave(queue, deadlines, id)
 end
 if burial ~= '0' then
   bury(tombstones, id, burial)
 end
-return (had > 0 or redis.pcall('zscore', held, new[1])) and 0 or @RELEASE_GONE@
+return type(redis.pcall('zscore', held, new[1])) == 'string' and 0 or @RELEASE_GONE@

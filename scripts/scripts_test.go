@@ -126,7 +126,7 @@ func TestScripts_HeaderIsTheContract(t *testing.T) {
 }
 
 // allowed are the numbers in scripts that need no name: a second has a thousand milliseconds, and so on.
-var allowed = []string{"(time[2] / 1000)", "time[1] * 1000", ".. '000')", "2^53", "%02x", "(byte, 16)", "% 256", "/ 256"}
+var allowed = []string{"(time[2] / 1000)", "time[1] * 1000", ".. '000')", "2^53", "%02x", "%010x", "(byte, 16)", "% 256", "/ 256"}
 
 // A number that says how many, how long or how large is one of internal/protocol/scripts.go, with its reason.
 func TestScripts_NumbersHaveNames(t *testing.T) {

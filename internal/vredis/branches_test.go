@@ -1,6 +1,8 @@
 package vredis_test
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -28,6 +30,8 @@ import (
 //	$K $L        Redisson's channels of a mutex and of a read-write lock
 //	$P           what a process says of itself
 //	$N           what the leader says, and the channel on which that is told
+//	$H $G $F $M  of a semaphore: the permits that are held, the queue, the zset that belongs to it, and Redisson's channel
+//	$p1 $q1 $r1  permits of the processes of $1 and $3, and of Redisson, by their numbers
 //	T T+6000     the server's time in milliseconds, which stands still, and a later one; S is that in seconds
 type branch struct {
 	name   string
@@ -49,10 +53,11 @@ var letters = strings.NewReplacer("$Q", "redisson_lock_queue:{x}", "$D", "rediss
 	"$I", "holdfast_inbox:"+strings.Trim(heardManager, "hf-:"), "$J", "holdfast_inbox:"+strings.Trim(deafManager, "hf-:"), "$K", "redisson_lock__channel:{x}", "$L", "redisson_rwlock:{x}",
 	"$1", mine, "$2", also, "$3", others, "$4", heardManager+"4", "$P", "holdfast_process:1", "$N", "holdfast_leader:{x}", "$R", redissonIDs[0], "$S", redissonIDs[1],
 	"$l", heardManager+"05", "$m", deafManager+"06",
+	"$H", "{x}:timeout", "$G", "holdfast_permit_queue:{x}", "$F", "holdfast_permit_timeout:{x}", "$M", "redisson_sc:{x}",
 	"$V", "holdfast_rw_queue:{x}", "$E", "holdfast_rw_timeout:{x}", "$w", ":write",
 	"%1", "{x}:"+mine+":rwlock_timeout:1", "%2", "{x}:"+also+":rwlock_timeout:1", "%3", "{x}:"+others+":rwlock_timeout:1", "%R", "{x}:"+redissonIDs[0]+":rwlock_timeout:1")
 
-var branches = slices.Concat(lockBranches, queueBranches, rwBranches, electionBranches, toolBranches)
+var branches = slices.Concat(lockBranches, queueBranches, rwBranches, permitBranches, electionBranches, toolBranches)
 
 func leaving(offer, late string, tails ...string) []string {
 	return append([]string{"publish", offer, "60000", late, heardManager}, tails...)
@@ -65,16 +70,21 @@ func staying(id, stays, burial string) []string {
 func attaching(id, before string) []string { return []string{id, "30000", before} }
 
 // forcing are the arguments of force_release: any holder's, or only the owner's.
-func forcing(owner ...string) []string { return append([]string{"publish", "$K", "$L"}, owner...) }
+func forcing(owner ...string) []string {
+	return append([]string{"publish", "$K", "$L", "$M"}, owner...)
+}
 
 // overdue are so many waiters whose time is over, dead those whose process is dead.
 func overdue(queue string, n int) []string { return crowd(queue, 1000, n, "1") }
 func dead(queue string, n int) []string    { return crowd(queue, 5000, n, "T+6000") }
 
 func crowd(queue string, from, n int, time string) []string {
-	list, times := "rpush "+queue, "zadd "+strings.NewReplacer("$Q", "$D", "$V", "$E").Replace(queue)
+	list, times := "rpush "+queue, "zadd "+strings.NewReplacer("$Q", "$D", "$V", "$E", "$G", "$F").Replace(queue)
 	for number := from; number < from+n; number++ {
 		id := fmt.Sprint(deafManager, number)
+		if queue == "$G" {
+			id += ":1"
+		}
 		list += " " + id
 		times += " " + time + " " + id
 	}
@@ -92,11 +102,27 @@ func said(n int) []string {
 
 func releasing(id, offer string) []string { return []string{id, "publish", offer} }
 
+var permit = regexp.MustCompile(`\$[pqr]\d+`)
+
+// permitOf returns the 16 bytes of a permit.
+func permitOf(word string) string {
+	number, _ := strconv.ParseUint(word[2:], 10, 48)
+	manager := map[byte]string{'p': heardManager, 'q': deafManager}[word[1]]
+	if manager == "" {
+		return fmt.Sprintf("Redisson's%06d", number)
+	}
+	digits, _ := hex.DecodeString(strings.ReplaceAll(manager, "-", "")[2:22])
+	return string(digits) + string(binary.BigEndian.AppendUint64(nil, number)[2:])
+}
+
+// raised is what Redis puts behind an error that ends a script.
+var raised = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.$`)
+
 var moment = regexp.MustCompile(`\bT(\+[\d.]+)?\b`)
 
 // spell writes the words of a branch out, in the given second.
 func spell(text string, second int64) string {
-	text = moment.ReplaceAllStringFunc(letters.Replace(text), func(t string) string {
+	text = moment.ReplaceAllStringFunc(letters.Replace(permit.ReplaceAllStringFunc(text, permitOf)), func(t string) string {
 		whole, half, _ := strings.Cut(t[1:], ".")
 		later, _ := strconv.ParseInt(whole, 10, 64)
 		if half != "" {
@@ -183,7 +209,7 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 			}
 		}
 		is := func(what string, reply any, want string) {
-			if got := fmt.Sprint(reply); got != text(want) {
+			if got := raised.ReplaceAllString(fmt.Sprint(reply), ""); got != text(want) {
 				differences = append(differences, fmt.Sprintf("%s: %s, want %s", what, got, text(want)))
 			}
 		}
@@ -195,7 +221,11 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 		}
 		n, _ := strconv.Atoi(call[2])
 		keys = call[3 : 3+n]
+		before, counted := permits(s)
 		is(b.script, do(call), b.reply)
+		if after, known := permits(s); counted && known && after != before && !strings.HasPrefix(b.script, "permit_set") {
+			differences = append(differences, fmt.Sprintf("there are %d permits, and were %d", after, before))
+		}
 		is("sent", strings.Join(sent, ", "), b.after["sent"])
 		for command, reply := range b.after {
 			if command != "sent" {
@@ -204,6 +234,14 @@ func (b *branch) run(t *testing.T, scripts map[string]string, trace func(line in
 		}
 	})
 	return differences
+}
+
+// permits returns how many permits the semaphore x has, available or held. It reports false if its number is missing or none.
+func permits(s *vredis.Server) (int64, bool) {
+	number, _ := s.Do("get", "x").(string)
+	available, err := strconv.ParseInt(number, 10, 64)
+	held, ok := s.Do("zcard", "{x}:timeout").(int64)
+	return available + held, ok && err == nil
 }
 
 // isOthersRight reports whether key is the right of a reader that a script finds in the lock or its queue: a caller cannot declare the
@@ -216,7 +254,7 @@ func (b *branch) isOthersRight(key string) bool {
 // call is the command that runs the script.
 func (b *branch) call(scripts map[string]string) []string {
 	name, more, _ := strings.Cut(b.script, " ")
-	fenced := more == "fenced" || strings.HasSuffix(name, "_acquire") && len(b.argv) == 5
+	fenced := more == "fenced" || strings.HasSuffix(name, "_acquire") && len(b.argv) == 5 && !strings.HasPrefix(name, "permit_")
 	queue, tombstones := []string{"x", "$Q", "$D"}, []string{"$B"}
 	if strings.HasPrefix(name, "rw_") || more == "rw" {
 		queue = []string{"x", "$V", "$E"}
@@ -244,9 +282,15 @@ func (b *branch) call(scripts map[string]string) []string {
 	case "demand":
 		keys = keys[1:2]
 	case "inspect":
-		keys = []string{"x", "$C", "$Q", "$D", "$V", "$E"}
+		keys = []string{"x", "$C", "$Q", "$D", "$V", "$E", "$H", "$G", "$F"}
 	case "force_release":
-		keys = []string{"x", "$Q", "$D", "$V", "$E"}
+		keys = []string{"x", "$Q", "$D", "$V", "$E", "$H", "$G"}
+	case "permit_acquire", "permit_release", "permit_stay":
+		keys = []string{"x", "$G", "$F", "$H", "$B"}
+	case "permit_set":
+		keys = []string{"x", "$G", "$F", "$H"}
+	case "permit_renew":
+		keys = []string{"x", "$H", "y", "{y}:timeout"}[:2*len(b.argv[2:])]
 	case "proclaim":
 		keys = []string{"x", "$N"}
 	case "leader":

@@ -13,7 +13,7 @@ import (
 )
 
 // ends are lines that close something. They have instructions, but not of their own.
-var ends = regexp.MustCompile(`^(?:end\)?|else|until false)$`)
+var ends = regexp.MustCompile(`^(?:end[),]?|else|until false)$`)
 
 // Each line of code in scripts/ is executed by a row of branches, which says what it does.
 func TestScripts_LinesHaveRows(t *testing.T) {

@@ -69,8 +69,8 @@ local function leave_to_redisson(o, id, kept, now, more)
 end
 
 -- let_in grants the lock to those in front of the queue as its state allows: a mutex or fair lock, which is free, to one; a read-write
--- lock to one writer, or all readers up to the next writer; permits to as many as they suffice for. It returns how many; the message, if one is of the caller's process; and
--- true if it came to the caller, whom it has taken out of the queue to be served.
+-- lock to one writer, or all readers up to the next writer; permits to as many as they suffice for. It returns how many; the message,
+-- if one is of the caller's process; and true if it came to the caller, whom it has taken out of the queue to be served.
 local function let_in(o)
   local now, time = server_time()
   local granted, message, rest, mode = 0, nil, @DEAD@, nil
@@ -100,7 +100,7 @@ local function let_in(o)
       if o.add(o.lock, id, o.claim) then
         break
       end
-      if inbox == o.own then
+      if inbox == o.own and not message then
         message = text
       elseif is_dead(o.deadlines, id, inbox, o.counted) then
         o.remove(o.lock, id) -- or it asks when it hears again
@@ -127,7 +127,9 @@ local function pass_on(o, offer, free)
     local next = head(o.queue)
     if next and inbox_of(next) and listeners(o.publish, o.channel) > 0 then
       notify(next, 'o')
-      announce(o.publish, o.channel, o.room and redis.call('get', o.lock) or o.sides)
+      if not o.room then -- the script says how many permits are available
+        announce(o.publish, o.channel, o.sides)
+      end
       return @RELEASE_HANDED_OVER@
     end
   end

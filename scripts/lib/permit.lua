@@ -24,19 +24,49 @@ end
 
 -- permits_of returns the ids of the permits of a claim.
 local function permits_of(id)
-  local uuid, first = string.match(id, '^hf%-([%x%-]+):(%d+):')
-  local manager = bytes_of(string.sub(string.gsub(uuid or '', '%-', ''), 1, @PERMIT_MANAGER@))
+  local uuid, first = string.match(id, '^hf%-([%x%-]+):(%d+)')
+  local manager = bytes_of(string.sub(string.gsub(uuid, '%-', ''), 1, @PERMIT_MANAGER@))
   local permits, upper = {}, nil
-  for number = tonumber(first or 1), tonumber(first or 1) + size_of(id) - 1 do
+  for number = tonumber(first), tonumber(first) + size_of(id) - 1 do
     if not upper or number % 256 == 0 then
-      upper = manager
-      for byte = 5, 1, -1 do
-        upper = upper .. string.char(math.floor(number / 256 ^ byte) % 256)
-      end
+      upper = manager .. bytes_of(string.format('%010x', math.floor(number / 256)))
     end
     permits[#permits + 1] = upper .. string.char(number % 256)
   end
   return permits
+end
+
+-- ends_of returns what ZADD takes to let permits end at a time.
+local function ends_of(permits, time)
+  local ends = {}
+  for _, permit in ipairs(permits) do
+    ends[#ends + 1], ends[#ends + 2] = time, permit
+  end
+  return ends
+end
+
+-- number_of returns how many permits are available; nil, and what GET said, if the key holds no such number.
+local function number_of(available)
+  local text = redis.pcall('get', available)
+  local number = type(text) == 'string' and string.find(text, '^%-?%d+$') and tonumber(text)
+  if number and math.abs(number) < @TOKEN_END@ then
+    return number
+  end
+  return nil, text
+end
+
+-- count_of returns how many permits are available, and how many are not: where the number is missing, those of total that no one holds
+-- are. It returns nil, and an answer, if a key is none of its kind.
+local function count_of(available, held, total)
+  local members, count, text = redis.pcall('zcount', held, '-inf', '+inf'), number_of(available)
+  if type(members) == 'table' then
+    return nil, wrong(held, members)
+  elseif type(text) == 'table' then
+    return nil, wrong(available, text)
+  elseif text then
+    return nil, {@ACQUIRE_KIND@, available, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number'}
+  end
+  return count or redis.call('incrby', available, total - members), members
 end
 
 -- collect makes the permits available whose time is over, and returns how many there were.
@@ -44,75 +74,50 @@ local function collect(available, held, now)
   local ended = redis.call('zcount', held, '-inf', now)
   if ended > 0 then
     redis.call('incrby', available, ended)
-    redis.call('zremrangebyscore', held, '-inf', now)
+    if type(redis.pcall('zremrangebyscore', held, '-inf', now)) == 'table' then -- refused, as by an ACL
+      redis.call('incrby', available, -ended)
+      return 0
+    end
   end
   return ended
 end
 
--- count_of returns how many permits are available: where the number is missing, those of total that no one holds. It returns nil, and
--- an answer, if a key is none of its kind.
-local function count_of(available, held, total, now)
-  local text, kind = redis.pcall('get', available), redis.call('type', held).ok
-  if type(text) == 'table' then
-    return nil, wrong(available, text)
-  elseif text and not string.find(text, '^%-?%d+$') then
-    return nil, {@ACQUIRE_KIND@, available, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number'}
-  elseif kind ~= 'none' and kind ~= 'zset' then
-    return nil, wrong(held)
-  elseif not text then
-    redis.call('zremrangebyscore', held, '-inf', now)
-    return redis.call('incrby', available, total - redis.call('zcount', held, '-inf', '+inf'))
-  end
-  return tonumber(text)
-end
-
--- give gives a claim its permits, of those that are available, until a time. It takes none twice, and shortens none. It returns nil, or
--- what Redis said.
-local function give(available, held, id, until_then)
-  local pairs_of, permits = {}, permits_of(id)
-  for _, permit in ipairs(permits) do
-    pairs_of[#pairs_of + 1], pairs_of[#pairs_of + 2] = until_then, permit
-  end
-  if #permits == 0 then
-    return
-  end
-  local missing = 0
-  for _, permit in ipairs(permits) do
-    missing = missing + (redis.call('zscore', held, permit) and 0 or 1)
-  end
-  local said = missing > 0 and redis.pcall('incrby', available, -missing)
-  if type(said) == 'table' then
-    return said
-  end
-  said = redis.pcall('zadd', held, 'gt', unpack(pairs_of))
-  if type(said) == 'table' then
-    redis.call('incrby', available, missing)
-    return said
-  end
-  local left = redis.call('pttl', available)
-  if left >= 0 then -- the two keys go together
+-- outlast has the two keys, which go together, last for as long as each permit, if they end at all: for idle milliseconds at least.
+local function outlast(available, held, now, idle)
+  local left = tonumber(idle or math.max(redis.call('pttl', available), redis.call('pttl', held)))
+  if left >= 0 then
+    left = math.max(left, redis.call('zrange', held, '-1', '-1', 'withscores')[2] - now)
+    redis.pcall('pexpire', available, left)
     redis.pcall('pexpire', held, left)
   end
 end
 
+-- give gives a claim its permits for a time, of those that are available. It takes none twice, and shortens none. It returns nil, or
+-- what Redis said.
+local function give(available, held, id, now, time, idle)
+  local permits = permits_of(id)
+  local added = redis.pcall('zadd', held, 'gt', unpack(ends_of(permits, now + time)))
+  if type(added) == 'table' then
+    return added
+  end
+  local taken = added > 0 and redis.pcall('incrby', available, -added)
+  if type(taken) == 'table' then -- refused, as by an ACL
+    redis.call('zrem', held, unpack(permits))
+    return taken
+  end
+  outlast(available, held, now, idle)
+end
+
 -- take_away makes the permits of a claim available. It returns how many it had, or what Redis said.
 local function take_away(available, held, id)
-  local permits, had = permits_of(id), 0
-  for _, permit in ipairs(permits) do
-    local score = redis.pcall('zscore', held, permit)
-    if type(score) == 'table' then
-      return score
-    end
-    had = had + (score and 1 or 0)
-  end
-  if had > 0 and redis.call('exists', available) == 1 then -- else the next acquire counts
+  local permits = permits_of(id)
+  local had = redis.pcall('zrem', held, unpack(permits))
+  if type(had) == 'number' and had > 0 and number_of(available) then -- else the next acquire counts
     local said = redis.pcall('incrby', available, had)
-    if type(said) == 'table' then
+    if type(said) == 'table' then -- refused, as by an ACL: they are as others that have ended
+      redis.call('zadd', held, unpack(ends_of(permits, 0), 1, 2 * had))
       return said
     end
-  end
-  if had > 0 then
-    redis.call('zrem', held, unpack(permits))
   end
   return had
 end
@@ -122,14 +127,13 @@ local function line_of(available, queue, deadlines, held, now)
   return {
     lock = available, queue = queue, deadlines = deadlines, channel = channel_of(queue),
     room = function(id)
-      local n = size_of(id)
       local function enough()
-        return tonumber(redis.call('get', available) or 0) >= n
+        return tonumber(redis.call('get', available)) >= size_of(id)
       end
       return enough() or collect(available, held, now) > 0 and enough()
     end,
     add = function(_, id, claim)
-      return give(available, held, id, now + claim)
+      return give(available, held, id, now, claim)
     end,
     remove = function(_, id)
       take_away(available, held, id)

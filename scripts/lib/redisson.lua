@@ -16,13 +16,13 @@ local function tell(publish, channel, message)
   return type(heard) == 'number' and heard or 0 -- refused: that must not fail a release
 end
 
--- announce says that a lock is free, that readers may come in, or how many permits are available, which all says then. It returns how
--- many clients heard it. To all who wait for a read-write lock it says 1, and then 0: 1 is lost on a waiter that does not sleep yet.
+-- announce says that a lock is free, or that readers may come in, and returns how many clients heard it. To all who wait for a
+-- read-write lock it says 1, and then 0: 1 is lost on a waiter that has been refused and does not sleep yet, 0 is not.
 local function announce(publish, channel, all)
-  if all == true then
+  if all then
     tell(publish, channel, '1')
   end
-  return tell(publish, channel, type(all) == 'string' and all or '0')
+  return tell(publish, channel, '0')
 end
 
 -- listeners returns how many clients would hear tell.

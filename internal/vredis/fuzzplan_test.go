@@ -17,9 +17,10 @@ var redissonIDs = []string{"9f8e7d6c-0000-4000-8000-00000000000f:1", "9f8e7d6c-0
 // plan is the lock that a random state and a call are about.
 type plan struct {
 	*rand.Rand
-	name string // in braces
-	now  int64
-	rw   bool
+	name    string // in braces
+	now     int64
+	rw      bool
+	permits bool // a semaphore's
 }
 
 func (g *plan) of(all ...string) string { return all[g.IntN(len(all))] }
@@ -28,7 +29,14 @@ func (g *plan) chance(n int) bool       { return g.IntN(n) == 0 }
 func (g *plan) suffix() string { return fmt.Sprint(1 + g.IntN(6)) }
 
 func (g *plan) own() string {
-	id := heardManager + g.suffix()
+	return g.as(heardManager + g.suffix())
+}
+
+// as ends the id of a manager's claim.
+func (g *plan) as(id string) string {
+	if g.permits {
+		return id + ":" + g.of("1", "1", "2", "3")
+	}
 	if g.rw && g.chance(2) {
 		id += ":write"
 	}
@@ -40,21 +48,33 @@ func (g *plan) id() string {
 	case 0:
 		return g.of(redissonIDs...)
 	case 1:
-		id := deafManager + g.suffix()
-		if g.rw && g.chance(2) {
-			id += ":write"
-		}
-		return id
+		return g.as(deafManager + g.suffix())
 	}
 	return g.own()
 }
 
 func (g *plan) lock() string { return g.name }
 func (g *plan) queues() (queue, deadlines string) {
+	if g.permits {
+		return "holdfast_permit_queue:{" + g.name + "}", "holdfast_permit_timeout:{" + g.name + "}"
+	}
 	if g.rw {
 		return "holdfast_rw_queue:{" + g.name + "}", "holdfast_rw_timeout:{" + g.name + "}"
 	}
 	return "redisson_lock_queue:{" + g.name + "}", "redisson_lock_timeout:{" + g.name + "}"
+}
+
+// all returns the queues of all kinds, with the permits that are held before those of a semaphore.
+func (g *plan) all() (keys []string) {
+	for _, kind := range []plan{{}, {rw: true}, {permits: true}} {
+		kind.name = g.name
+		q, d := kind.queues()
+		if kind.permits {
+			keys = append(keys, g.held())
+		}
+		keys = append(keys, q, d)
+	}
+	return keys
 }
 
 // channel is where releases are announced.
@@ -65,6 +85,7 @@ func (g *plan) channel() string {
 	return "redisson_lock__channel:{" + g.name + "}"
 }
 func (g *plan) tombstones() string { return "holdfast_tombstones:{" + g.name + "}" }
+func (g *plan) held() string       { return "{" + g.name + "}:timeout" }
 func (g *plan) counter() string    { return "redisson_lock_token:{" + g.name + "}" }
 func (g *plan) right(id string) string {
 	return "{" + g.name + "}:" + strings.TrimSuffix(id, ":write") + ":rwlock_timeout:1"
@@ -80,8 +101,18 @@ func (g *plan) state() (all [][]string) {
 	add := func(args ...string) { all = append(all, args) }
 	lock := g.lock()
 	queue, deadlines := g.queues()
+	if g.permits && g.chance(20) {
+		add(g.wrongType(g.held())...)
+	} else if g.permits {
+		for range g.IntN(6) {
+			end := g.now + []int64{-4000, 6000, 20_000, 60_000, 172_800_000}[g.IntN(5)] + int64(g.IntN(100))
+			add("zadd", g.held(), fmt.Sprint(end), permitOf(g.of("$p", "$p", "$q", "$r")+g.suffix()))
+		}
+	}
 	switch n := g.IntN(12); {
-	case n < 4: // free
+	case n < 4: // free, or of a semaphore without a number
+	case g.permits && !g.chance(10):
+		add("set", lock, g.of("0", "0", "1", "2", "5", "-1", "abc", "9007199254740992"))
 	case n == 4 && g.chance(3):
 		add(g.wrongType(lock)...)
 	case g.rw:
@@ -203,6 +234,20 @@ func (g *plan) call(script string) (keys, argv []string) {
 		if gone {
 			argv = append(argv, g.of("0", "60000"))
 		}
+	case "permit_acquire", "permit_release", "permit_stay":
+		keys = []string{lock, queue, deadlines, g.held(), g.tombstones()}
+		switch script {
+		case "permit_acquire":
+			argv = []string{id, g.of("30000", "5000"), g.waiting(), g.of("1", "3", "6"), g.of("60000", "5000")}[:4+g.IntN(2)]
+		case "permit_release":
+			argv = []string{id, g.publish(), g.handing(), g.of("0", "60000")}[:3+g.IntN(2)]
+		case "permit_stay":
+			argv = []string{id, heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("60000", "4000"), g.of("0", "60000")}
+		}
+	case "permit_renew":
+		keys, argv = []string{lock, g.held()}, []string{g.of("30000", "5000"), prefix, strings.TrimPrefix(id, prefix)}
+	case "permit_set":
+		keys, argv = []string{lock, queue, deadlines, g.held()}, []string{g.of("0", "1", "3", "6"), g.publish(), g.handing()}
 	case "rw_downgrade":
 		id = strings.TrimSuffix(id, ":write")
 		keys, argv = []string{lock, queue, deadlines, g.right(id), g.tombstones()}, []string{id, g.publish(), g.handing(), "30000"}
@@ -260,18 +305,13 @@ func (g *plan) call(script string) (keys, argv []string) {
 	case "introduced":
 		keys = []string{g.of("holdfast_process:1", lock, queue)}
 	case "inspect":
-		keys = []string{lock, g.counter()}
-		for _, rw := range []bool{false, true} {
-			q, d := (&plan{name: g.name, rw: rw}).queues()
-			keys = append(keys, q, d)
-		}
+		keys = append([]string{lock, g.counter()}, g.all()...)
 	case "force_release":
-		keys = []string{lock}
-		for _, rw := range []bool{false, true} {
-			q, d := (&plan{name: g.name, rw: rw}).queues()
-			keys = append(keys, q, d)
+		keys = append([]string{lock}, g.all()...)[:7]
+		argv = []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "redisson_rwlock:{" + lock + "}", "redisson_sc:{" + lock + "}"}
+		if g.permits && g.chance(2) {
+			argv = append(argv, fmt.Sprintf("%x", permitOf("$p"+g.suffix())))
 		}
-		argv = []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "redisson_rwlock:{" + lock + "}"}
 	}
 	if g.chance(25) && len(argv) > 0 {
 		odd := []string{"", "x", "-1", "0", "1.5", "5000 2 3 4", "99999999999999999999"}

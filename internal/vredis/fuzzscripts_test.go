@@ -11,7 +11,7 @@ import (
 
 // scriptChannels are those that a subscriber of both servers listens to: of the lock x, not of the lock y.
 func scriptChannels() []string {
-	all := []string{"holdfast_inbox:" + strings.TrimSuffix(strings.TrimPrefix(heardManager, "hf-"), ":"), "redisson_lock__channel:{x}", "redisson_rwlock:{x}"}
+	all := []string{"holdfast_inbox:" + strings.TrimSuffix(strings.TrimPrefix(heardManager, "hf-"), ":"), "redisson_lock__channel:{x}", "redisson_rwlock:{x}", "redisson_sc:{x}"}
 	for _, id := range redissonIDs {
 		all = append(all, "redisson_lock__channel:{x}:"+id, "redisson_lock__channel:{y}:"+id)
 	}
@@ -24,6 +24,7 @@ func compareScript(t *testing.T, p *pair, name, text string, a, b uint64) {
 		g := &plan{Rand: rand.New(rand.NewPCG(a, b+offset)), now: now}
 		g.name = g.of("x", "y")
 		g.rw = strings.HasPrefix(name, "rw_") || name == "renew_read" || slices.Contains([]string{"inspect", "force_release", "stay", "attach"}, name) && b%2 == 0
+		g.permits = strings.HasPrefix(name, "permit_") || slices.Contains([]string{"inspect", "force_release"}, name) && b%4 == 1
 		return g
 	}
 	setup := func(now int64) [][]string { return chance(0, now).state() }
@@ -34,12 +35,7 @@ func compareScript(t *testing.T, p *pair, name, text string, a, b uint64) {
 		return [][]string{slices.Concat([]string{"eval", text, fmt.Sprint(len(keys))}, keys, argv)}
 	}
 	g := chance(0, 1)
-	var keys []string
-	for _, rw := range []bool{false, true} {
-		q, d := (&plan{name: g.name, rw: rw}).queues()
-		keys = append(keys, q, d)
-	}
-	keys = append(keys, g.name, g.tombstones(), g.counter(), "{"+g.name+"}2", "q{"+g.name+"}", "d{"+g.name+"}", "t{"+g.name+"}")
+	keys := append(g.all(), g.name, g.tombstones(), g.counter(), "{"+g.name+"}2", "q{"+g.name+"}", "d{"+g.name+"}", "t{"+g.name+"}")
 	for _, prefix := range []string{heardManager, deafManager} {
 		for n := range 6 {
 			keys = append(keys, g.right(fmt.Sprint(prefix, n+1)))

@@ -107,6 +107,30 @@ func exercise(ctx context.Context, t *testing.T, c *redistest.Cluster, a, b *hol
 	return err
 }
 
+// exerciseSemaphore has two managers use a semaphore: wait for each other, set how many permits it has, look at it, and force one free.
+func exerciseSemaphore(ctx context.Context, t *testing.T, name string, a, b *holdfast.Manager) {
+	t.Helper()
+	one, other := a.Semaphore(name, 2, holdfast.WithIdleTTL(time.Hour)), b.Semaphore(name, 2)
+	held, err := one.Acquire(ctx, 2)
+	redistest.Must(t, err)
+	waiter := other.AcquireAsync(ctx, 1)
+	redistest.Eventually(t, patience, "it waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
+	locktest.MustUnlock(t, held)
+	r := <-waiter
+	redistest.Must(t, r.Err)
+	redistest.Must(t, one.SetPermits(ctx, 3))
+	info, err := a.Inspect(ctx, name)
+	redistest.Must(t, err)
+	if info.Permits != 3 || len(info.Holders) != 1 {
+		t.Fatalf("Redis knows %+v", info)
+	}
+	freed, err := a.ForceUnlockOf(ctx, name, info.Holders[0].Owner)
+	redistest.Must(t, err)
+	if err := r.Lease.Unlock(ctx); !freed || !errors.Is(err, holdfast.ErrLeaseLost) {
+		t.Errorf("forced: %v, then its Unlock returned %v", freed, err)
+	}
+}
+
 // In a cluster, and with WithReplicas, the rights of the document suffice.
 func TestRights_SufficeInCluster(t *testing.T) {
 	t.Parallel()
@@ -115,6 +139,7 @@ func TestRights_SufficeInCluster(t *testing.T) {
 	permit(t, c.Nodes(), "locks", base, cluster, replicas)
 	a, b := locker(t, c, "locks"), locker(t, c, "locks")
 	redistest.Check(t, exercise(within(t), t, c, a, b))
+	exerciseSemaphore(within(t), t, "app:downloads", a, b)
 	redistest.Eventually(t, patience, "nothing is subscribed", func() bool { return b.Stats().Subscriptions == 0 })
 	if got := refusals(t, c.Nodes(), "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)
@@ -238,6 +263,7 @@ func TestRights_OfTagsAndDatabases(t *testing.T) {
 		}
 		locktest.MustUnlock(t, r.Lease)
 	}
+	exerciseSemaphore(within(t), t, "app:{eu}:downloads", one, other)
 	if got := refusals(t, servers, "locks"); len(got) > 0 {
 		t.Errorf("refused: %q", got)
 	}

@@ -89,8 +89,7 @@ func TestLease_ContextsOfOneEnd(t *testing.T) {
 						if got, ok := x.Deadline(); ok == want.IsZero() || !got.Equal(want) {
 							t.Errorf("%s: deadline %v, want %v", name, got, want)
 						}
-						again, err := l.Lock(x)
-						redistest.Must(t, err)
+						again := locktest.Got(t, l.Lock, x)
 						locktest.MustUnlock(t, again)
 						all = append(all, x)
 					}

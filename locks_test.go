@@ -34,8 +34,7 @@ func TestLocks_OfEachKind(t *testing.T) {
 		} {
 			name := string(kind)
 			before := time.Now()
-			lease, err := lock.Lock(holdfast.WithLabel(t.Context(), "of "+name))
-			redistest.Must(t, err)
+			lease := locktest.Got(t, lock.Lock, holdfast.WithLabel(t.Context(), "of "+name))
 			got, ok := local(m, name)
 			if got.Since.Before(before) || got.Since.After(time.Now()) {
 				t.Errorf("%s: since %v, and Lock was called at %v", name, got.Since, before)
@@ -108,10 +107,8 @@ func TestLocks_OfWaiters(t *testing.T) {
 func TestLocks_Reentry(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		m := locktest.ManagerOn(t, redistest.Start(t))
-		outer, err := m.Mutex("a").Lock(holdfast.WithLabel(t.Context(), "outer"))
-		redistest.Must(t, err)
-		inner, err := m.Mutex("a").Lock(outer.Context(t.Context()))
-		redistest.Must(t, err)
+		outer := locktest.Got(t, m.Mutex("a").Lock, holdfast.WithLabel(t.Context(), "outer"))
+		inner := locktest.Got(t, m.Mutex("a").Lock, outer.Context(t.Context()))
 		if l, _ := local(m, "a"); l.Leases != 2 || l.WaitMode != "fast" || l.Label != "outer" {
 			t.Errorf("%+v", l)
 		}

@@ -28,8 +28,7 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 	ctx := context.Background()
 	l := m.Mutex("allocs")
 	pair := leastAllocs(func() {
-		lease, err := l.Lock(ctx)
-		redistest.Must(t, err)
+		lease := locktest.Got(t, l.Lock, ctx)
 		redistest.Must(t, lease.Unlock(ctx))
 	})
 	script := redis.NewScript("return redis.call('exists', KEYS[1])")
@@ -69,8 +68,7 @@ func TestCost_HeldLockIsSmall(t *testing.T) {
 		names[i] = fmt.Sprintf("held:%d", i)
 	}
 	lock := func(i int) {
-		lease, err := m.Mutex(names[i]).Lock(t.Context())
-		redistest.Must(t, err)
+		lease := locktest.Got(t, m.Mutex(names[i]).Lock, t.Context())
 		leases[i] = lease
 	}
 	heap := func() uint64 {
@@ -101,14 +99,12 @@ func TestCost_ReentryIsLocal(t *testing.T) {
 	m, err := holdfast.New(srv.Client(t))
 	redistest.Must(t, err)
 	defer m.Close(context.Background())
-	lease, err := m.Mutex("reentry").Lock(context.Background())
-	redistest.Must(t, err)
+	lease := locktest.Got(t, m.Mutex("reentry").Lock, context.Background())
 	ctx := lease.Context(context.Background())
 	l := m.Mutex("reentry")
 	before := m.Stats().Commands
 	allocs := testing.AllocsPerRun(1000, func() {
-		inner, err := l.Lock(ctx)
-		redistest.Must(t, err)
+		inner := locktest.Got(t, l.Lock, ctx)
 		_ = inner.Unlock(ctx)
 	})
 	redistest.Want(t, m.Stats().Commands-before, 0, "%d commands")
@@ -128,8 +124,7 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	defer m.Close(context.Background())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	held, err := holder.Mutex("waited-for").Lock(ctx)
-	redistest.Must(t, err)
+	held := locktest.Got(t, holder.Mutex("waited-for").Lock, ctx)
 	before := runtime.NumGoroutine()
 	const n = 10_000
 	results := make([]<-chan holdfast.Result, n)
@@ -138,8 +133,7 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	}
 	var leases []*holdfast.Lease
 	for i := range n {
-		lease, err := m.Mutex("held:" + time.Duration(i).String()).Lock(ctx)
-		redistest.Must(t, err)
+		lease := locktest.Got(t, m.Mutex("held:"+time.Duration(i).String()).Lock, ctx)
 		leases = append(leases, lease)
 	}
 	if d := runtime.NumGoroutine() - before; d > 100 { // lanes, of which a slow machine takes some for stuck, and no one for each of them
@@ -178,8 +172,7 @@ func TestCost_NamesAreForgotten(t *testing.T) {
 	}
 	round := func(prefix string) {
 		for i := range 5_000 {
-			lease, err := m.Mutex(prefix+time.Duration(i).String(), holdfast.WithFencing()).Lock(context.Background())
-			redistest.Must(t, err)
+			lease := locktest.Got(t, m.Mutex(prefix+time.Duration(i).String(), holdfast.WithFencing()).Lock, context.Background())
 			locktest.MustUnlock(t, lease)
 		}
 	}
@@ -235,8 +228,7 @@ func TestCost_LingeringIsLocal(t *testing.T) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLinger(time.Hour), holdfast.WithHandoffSlice(time.Hour)) // it does not ask who listens
 		l := of(m)
 		pair := func() {
-			lease, err := l.Lock(ctx)
-			redistest.Must(t, err)
+			lease := locktest.Got(t, l.Lock, ctx)
 			_ = lease.Unlock(ctx)
 		}
 		pair()

@@ -56,8 +56,7 @@ func TestClose_AfterTheEndIsTheLoss(t *testing.T) {
 	} {
 		log, option := locktest.Logged()
 		m := locktest.ManagerOn(t, srv, option)
-		lease, err := m.Mutex("a", c.option).Lock(t.Context())
-		redistest.Must(t, err)
+		lease := locktest.Got(t, m.Mutex("a", c.option).Lock, t.Context())
 		inside(lease).SetEnd(time.Now().Add(-time.Millisecond)) // the schedule is about to say so
 		redistest.Check(t, m.Close(t.Context()))
 		if got := lease.Err(); !errors.Is(got, c.err) {

@@ -149,8 +149,7 @@ var acquireScenarios = map[string]func(*Env){
 			e.Errorf("Unlock by another goroutine: %v", err)
 		}
 		// The owner has gone with its last lease; its context locks anew.
-		again, err := l.Lock(holdfast.WithoutOwner(bg))
-		redistest.Must(e, err)
+		again := Got(e, l.Lock, holdfast.WithoutOwner(bg))
 		e.MustUnlock(again)
 	},
 

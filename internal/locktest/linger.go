@@ -67,8 +67,7 @@ var lingerScenarios = map[string]func(*Env){
 			e.Busy(l.TryLock)
 			e.MustUnlock(lease)
 			e.WantErr(lease.Unlock(bg), holdfast.ErrNotHeld)
-			again, err := l.TryLock(bg)
-			redistest.Must(e, err)
+			again := Got(e, l.TryLock, bg)
 			e.MustUnlock(again)
 		}
 		if n := m.Stats().Commands - before; n != 0 || e.owner() != owner {

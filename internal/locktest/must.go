@@ -35,7 +35,14 @@ const endless = 10 * time.Minute
 // ManagerFor returns a manager on client that is closed with the test.
 func ManagerFor(t testing.TB, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(client, append([]holdfast.Option{Unlogged, holdfast.WithLease(endless)}, opts...)...)
+	m := ManagerAsIs(t, client, append([]holdfast.Option{Unlogged, holdfast.WithLease(endless)}, opts...)...)
+	return m
+}
+
+// ManagerAsIs is ManagerFor with the options alone, as a program has it.
+func ManagerAsIs(t testing.TB, client redis.UniversalClient, opts ...holdfast.Option) *holdfast.Manager {
+	t.Helper()
+	m, err := holdfast.New(client, opts...)
 	redistest.Must(t, err)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	return m
@@ -78,13 +85,20 @@ func Offline(t testing.TB) *redis.Client {
 	return c
 }
 
+// Got is what a call under a context of the test has got: Lock, or another one of its kind.
+func Got(t testing.TB, lock func(context.Context) (*holdfast.Lease, error), ctx context.Context) *holdfast.Lease {
+	t.Helper()
+	lease, err := lock(ctx)
+	redistest.Must(t, err)
+	return lease
+}
+
 // MustLock takes l or fails.
 func MustLock(t testing.TB, l holdfast.Locker) *holdfast.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	lease, err := l.Lock(ctx)
-	redistest.Must(t, err)
+	lease := Got(t, l.Lock, ctx)
 	return lease
 }
 

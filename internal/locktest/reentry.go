@@ -18,8 +18,7 @@ var reentryScenarios = map[string]func(*Env){
 		outer := e.MustLock(e.kind.Lock(m, e.Key+":outer"))
 		ctx := outer.Context(bg)
 		l := e.Lock(m)
-		held, err := l.Lock(ctx)
-		redistest.Must(e, err)
+		held := Got(e, l.Lock, ctx)
 		for _, c := range []context.Context{ctx, outer.Context(ctx), context.WithValue(ctx, valueKey{}, "value")} {
 			_, err := l.TryLock(c)
 			e.WantErr(err, holdfast.ErrNotAcquired)
@@ -86,8 +85,7 @@ var reentryScenarios = map[string]func(*Env){
 			e.MustUnlock(got)
 		}
 		last := context.WithoutCancel(ctx) // of all those leases only the first is still held
-		again, err := l.Lock(last)
-		redistest.Must(e, err)
+		again := Got(e, l.Lock, last)
 		e.MustUnlock(outer)
 		other, err := l.TryLock(last) // again, which is held, is not among its leases
 		if !errors.Is(err, holdfast.ErrNotAcquired) {

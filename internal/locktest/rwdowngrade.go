@@ -97,8 +97,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		e.Parked(m, 2)
 		e.MustUnlock(held)
 		write := (<-first).Lease
-		read, err := l.RLock(write.Context(bg))
-		redistest.Must(e, err)
+		read := Got(e, l.RLock, write.Context(bg))
 		e.MustUnlock(write)
 		e.Queued(1)
 		redistest.Want(e, m.Stats().Polls-polls, 0, "it stands there behind %d polls")
@@ -170,8 +169,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		m := e.Manager()
 		l := e.RW(m)
 		write, read := e.bothSides(l)
-		two, err := l.RLock(write.Context(bg))
-		redistest.Must(e, err)
+		two := Got(e, l.RLock, write.Context(bg))
 		e.MustUnlock(read)
 		e.MustUnlock(two)
 		if n := e.Holders(); len(n) != 1 || len(e.Rights()) != 0 {

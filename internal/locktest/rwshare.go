@@ -207,8 +207,7 @@ var rwShareScenarios = map[string]func(*Env){
 		var leases []*holdfast.Lease
 		first := e.MustRLock(l)
 		for range 4 {
-			again, err := l.RLock(first.Context(bg))
-			redistest.Must(e, err)
+			again := Got(e, l.RLock, first.Context(bg))
 			leases = append(leases, again)
 		}
 		for _, r := range append(leases, first) {
@@ -260,8 +259,7 @@ var rwShareScenarios = map[string]func(*Env){
 		l := e.RW(m)
 		side := l.RLocker()
 		one := e.MustLock(side)
-		two, err := side.TryLock(bg)
-		redistest.Must(e, err)
+		two := Got(e, side.TryLock, bg)
 		three := <-l.RLockAsync(bg)
 		if three.Err != nil {
 			e.Fatal(three.Err)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // rwTurnScenarios are about the turn of Redisson's plain waiters: among grants to Holdfast's waiters a release looks
@@ -14,8 +13,7 @@ import (
 var rwTurnScenarios = map[string]func(*Env){
 	"TurnComesDespiteDowngrades": func(e *Env) {
 		e.turnsOfRedisson(func(writer *holdfast.Lease, l *holdfast.RWMutex) (leaveLast *holdfast.Lease) {
-			reader, err := l.RLock(writer.Context(bg))
-			redistest.Must(e, err)
+			reader := Got(e, l.RLock, writer.Context(bg))
 			return reader
 		}, nil)
 	},

@@ -148,8 +148,7 @@ var stayScenarios = map[string]func(*Env){
 		m, other := e.Manager(), e.Manager()
 		l := e.Lock(m, holdfast.WithHoldAtLeast(longStay))
 		outer := e.MustLock(l)
-		inner, err := l.Lock(outer.Context(bg))
-		redistest.Must(e, err)
+		inner := Got(e, l.Lock, outer.Context(bg))
 		e.MustUnlock(outer)
 		if m.Stats().Held != 1 || !inner.Valid() {
 			e.Errorf("the inner lease has ended: %v", inner.Err())

@@ -22,8 +22,7 @@ func TestClosed_ClusterClient(t *testing.T) {
 	m := manager(t, client, holdfast.WithLease(time.Hour), holdfast.WithPollInterval(100*time.Millisecond))
 	lock := func(name string) *holdfast.Lease {
 		t.Helper()
-		lease, err := m.Mutex(name).Lock(within(t))
-		redistest.Must(t, err)
+		lease := locktest.Got(t, m.Mutex(name).Lock, within(t))
 		return lease
 	}
 	lease := lock("mine")
@@ -36,8 +35,7 @@ func TestClosed_ClusterClient(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, redis.ErrClosed) {
 		t.Errorf("one node's connections are closed: %v", err)
 	}
-	held, err := manager(t, c.Client(t)).Mutex("held").Lock(within(t))
-	redistest.Must(t, err)
+	held := locktest.Got(t, manager(t, c.Client(t)).Mutex("held").Lock, within(t))
 	failed := make(chan error, 3)
 	go func() { _, err := m.Mutex("held").Lock(context.Background()); failed <- err }()
 	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting > 0 })

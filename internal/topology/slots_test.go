@@ -81,9 +81,7 @@ func TestSlots_PlainClientOfANode(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	node := c.Owner("here")
-	m, err := holdfast.New(node.Client(t), holdfast.WithLease(3*time.Second))
-	redistest.Must(t, err)
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	m := locktest.ManagerAsIs(t, node.Client(t), holdfast.WithLease(3*time.Second))
 	var held []*holdfast.Lease
 	for i := 0; len(held) < 5; i++ {
 		if name := fmt.Sprint("plain", i); c.Owner(name) == node {

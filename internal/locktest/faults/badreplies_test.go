@@ -120,8 +120,7 @@ func TestBadReplies_OneThatFits(t *testing.T) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(3*time.Second))
 		p.Answer(locktest.ScriptOn("a", "lock_acquire"), 1, ":0\r\n")
-		lease, err := m.Mutex("a").TryLock(t.Context())
-		redistest.Must(t, err)
+		lease := locktest.Got(t, m.Mutex("a").TryLock, t.Context())
 		granted := time.Now()
 		<-lease.Done()
 		if lost := (*holdfast.LostError)(nil); !errors.As(lease.Err(), &lost) || lost.Reason != holdfast.LostStolen {

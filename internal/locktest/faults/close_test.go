@@ -22,9 +22,7 @@ import (
 func managerOf(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) (*holdfast.Manager, *redis.Client) {
 	t.Helper()
 	client := srv.Client(t)
-	m, err := holdfast.New(client, opts...)
-	redistest.Must(t, err)
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	m := locktest.ManagerAsIs(t, client, opts...)
 	return m, client
 }
 

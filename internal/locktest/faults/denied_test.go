@@ -18,9 +18,7 @@ import (
 func TestDenied_ForLongIsFinal(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		client, allow := locktest.LimitedOn(t, srv)
-		m, err := holdfast.New(client, holdfast.WithLease(time.Hour), locktest.Readmission(300*time.Millisecond))
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, client, holdfast.WithLease(time.Hour), locktest.Readmission(300*time.Millisecond))
 		lease := locktest.MustLock(t, m.Mutex("a"))
 		allow("-evalsha", "-eval")
 		failed := redistest.Begin(func() error { _, err := m.Mutex("b").Lock(context.Background()); return err })
@@ -76,9 +74,7 @@ func limited(t *testing.T, srv *redistest.Server, rights []any, opts ...holdfast
 	t.Helper()
 	args := append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "+@all"}, rights...)
 	redistest.Must(t, srv.Admin().Do(t.Context(), args...).Err())
-	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), opts...)
-	redistest.Must(t, err)
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), opts...)
 	return m
 }
 

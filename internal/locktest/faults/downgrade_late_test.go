@@ -24,8 +24,7 @@ func TestDowngrade_LateCopyIsRefused(t *testing.T) {
 		l := m.RWMutex("a")
 		write := locktest.MustLock(t, l)
 		gate.Wait(t)
-		read, err := l.RLock(write.Context(t.Context()))
-		redistest.Must(t, err)
+		read := locktest.Got(t, l.RLock, write.Context(t.Context()))
 		locktest.MustUnlock(t, write)
 		if released {
 			locktest.MustUnlock(t, read)
@@ -53,8 +52,7 @@ func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
 		m, p := locktest.ManagerVia(t, srv)
 		l := m.RWMutex("a")
 		write := locktest.MustLock(t, l)
-		read, err := l.RLock(write.Context(t.Context()))
-		redistest.Must(t, err)
+		read := locktest.Got(t, l.RLock, write.Context(t.Context()))
 		gate := p.HoldRequest(conversion)
 		unlocked := redistest.Begin(func() error { return write.Unlock(t.Context()) })
 		gate.Wait(t)
@@ -127,9 +125,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		opt.Username, opt.Password = "limited", "secret"
 		client := redis.NewClient(opt)
 		t.Cleanup(func() { client.Close() })
-		m, err := holdfast.New(client)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, client)
 		write, read := bothSides(t, m.RWMutex("a"))
 		allow("-evalsha", "-eval")
 		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
@@ -196,9 +192,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		client := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * time.Second })
-		m, err := holdfast.New(client)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, client)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		locktest.SpareConnections(t, client)
 		p.Refuse(true) // else a new one shows that the first is dead, before its time is over
@@ -227,9 +221,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 func TestDowngrade_ReleaseBesideCopiesThatHang(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
-		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * locktest.Patience }))
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 2 * locktest.Patience }))
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		write, read := bothSides(t, m.RWMutex("a"))
 		var gates []*redistest.Gate

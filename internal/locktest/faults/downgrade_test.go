@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -32,8 +31,7 @@ func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 		const first = 2 * time.Second
 		l := m.RWMutex("a", holdfast.WithFixedLease(first))
 		write := locktest.MustLock(t, l)
-		read, err := l.RLock(write.Context(t.Context()))
-		redistest.Must(t, err)
+		read := locktest.Got(t, l.RLock, write.Context(t.Context()))
 		locktest.MustExtend(t, read, time.Minute)
 		locktest.MustUnlock(t, write)
 		claimsItsRight(t, srv, read, 50*time.Second)
@@ -59,8 +57,7 @@ func TestDowngrade_OvertakesExtend(t *testing.T) {
 			m, p := locktest.ManagerVia(t, srv)
 			l := m.RWMutex("a", holdfast.WithFixedLease(5*time.Second))
 			write := locktest.MustLock(t, l)
-			read, err := l.RLock(write.Context(t.Context()))
-			redistest.Must(t, err)
+			read := locktest.Got(t, l.RLock, write.Context(t.Context()))
 			gate := hold(p, locktest.ScriptOn("a", "renew"))
 			extended := redistest.Begin(func() error { return read.Extend(t.Context(), time.Minute) })
 			gate.Wait(t)
@@ -189,9 +186,7 @@ func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 			redistest.Must(t, srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err())
 		}
 		allow("+@all")
-		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), holdfast.WithLease(2*time.Second))
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), holdfast.WithLease(2*time.Second))
 		for _, denied := range []string{"pexpire", "hexists"} {
 			read := locktest.MustLock(t, m.RWMutex("a").RLocker())
 			allow("-" + denied)

@@ -99,8 +99,7 @@ func TestReplica_DowngradeIsAskedAgain(t *testing.T) {
 	srv := redistest.Start(t)
 	m, p := locktest.ManagerVia(t, srv)
 	write := locktest.MustLock(t, m.RWMutex("a"))
-	read, err := m.RWMutex("a").RLock(write.Context(t.Context()))
-	redistest.Must(t, err)
+	read := locktest.Got(t, m.RWMutex("a").RLock, write.Context(t.Context()))
 	caughtUp := behind(t, srv, p)
 	before := m.Stats().Troubles
 	done := redistest.Begin(func() error { return unlocked(t, write) })
@@ -179,8 +178,7 @@ func TestRelease_LeavesTheQueueOfAStaleReplica(t *testing.T) {
 					}
 				}
 				if strings.HasPrefix(kind, "downgrade") {
-					read, err := m.RWMutex("a").RLock(lease.Context(ctx))
-					redistest.Must(t, err)
+					read := locktest.Got(t, m.RWMutex("a").RLock, lease.Context(ctx))
 					if kind == "downgraded" {
 						locktest.MustUnlock(t, lease)
 						lease = read

@@ -72,9 +72,7 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 			opt.Username, opt.Password = "limited", "secret"
 			client := redis.NewClient(opt)
 			t.Cleanup(func() { _ = client.Close() })
-			m, err := holdfast.New(client)
-			redistest.Must(t, err)
-			t.Cleanup(func() { _ = m.Close(context.Background()) })
+			m := locktest.ManagerAsIs(t, client)
 			admin.ZAdd(t.Context(), "holdfast_tombstones:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: "somebody"})
 			for name, l := range map[string]struct{ held, wanted holdfast.Locker }{
 				"mutex": {holder.Mutex("a"), m.Mutex("a")}, "fair": {holder.FairMutex("a"), m.FairMutex("a")},
@@ -114,9 +112,7 @@ func TestTombstones_AreNotKeptForEver(t *testing.T) {
 			srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...)
 		}
 		allow("+@all")
-		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, p.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		p.LoseReply(locktest.ScriptOn("a"), 1)
 		lease := locktest.MustLock(t, m.Mutex("a"))

@@ -205,9 +205,7 @@ func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
 		stays := locktest.Waits(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 		locktest.Queued(t, srv, queueOfA, 1)
 		srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
-		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), locktest.Unasked...)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), locktest.Unasked...)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range 300 {

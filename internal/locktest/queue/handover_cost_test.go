@@ -40,8 +40,7 @@ func handOverCost(t *testing.T, waiters int) float64 {
 	crowd, err := holdfast.New(srv.Client(t), holdfast.WithFairPatience(2*time.Minute), holdfast.WithPollInterval(time.Hour))
 	redistest.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	held, err := crowd.FairMutex("queue").Lock(ctx)
-	redistest.Must(t, err)
+	held := locktest.Got(t, crowd.FairMutex("queue").Lock, ctx)
 	var turns atomic.Int64
 	var wg sync.WaitGroup
 	for range waiters {

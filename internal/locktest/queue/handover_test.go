@@ -26,8 +26,7 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 	defer m.Close(context.Background())
 	const processes = 50
 	ctx := context.Background()
-	held, err := m.Mutex("fifty").Lock(ctx)
-	redistest.Must(t, err)
+	held := locktest.Got(t, m.Mutex("fifty").Lock, ctx)
 	var all []*redistest.Process
 	for range processes {
 		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "1m")

@@ -5,7 +5,6 @@
 package several
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -76,9 +76,7 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	var c Candidate
 	var members []holdfast.Locker
 	for _, rdb := range clients {
-		m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler)), holdfast.WithLease(endless)}, opts...)...)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, rdb, append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler)), holdfast.WithLease(endless)}, opts...)...)
 		c.Managers = append(c.Managers, m)
 		members = append(members, of(m))
 	}

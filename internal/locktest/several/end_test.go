@@ -53,8 +53,7 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		rw := m.RWMutex("a")
 		lease := locktest.MustLock(t, Multi(t, rw, m.Mutex("b")))
-		read, err := rw.RLock(lease.Context(t.Context()))
-		redistest.Must(t, err)
+		read := locktest.Got(t, rw.RLock, lease.Context(t.Context()))
 		if _, err := m.ForceUnlock(t.Context(), "b"); err != nil {
 			t.Fatal(err)
 		}

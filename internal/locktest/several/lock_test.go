@@ -95,8 +95,7 @@ func TestMulti_OfFencedLocks(t *testing.T) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		a := m.Mutex("a", holdfast.WithFencing())
 		lease := locktest.MustLock(t, Multi(t, a, m.Mutex("b", holdfast.WithFencing())))
-		part, err := a.Lock(lease.Context(t.Context()))
-		redistest.Must(t, err)
+		part := locktest.Got(t, a.Lock, lease.Context(t.Context()))
 		if last, err := srv.Admin().Get(t.Context(), "redisson_lock_token:{a}").Uint64(); err != nil || part.Token() == 0 || part.Token() > last {
 			t.Errorf("token %d, the counter says %d, %v", part.Token(), last, err)
 		}
@@ -135,8 +134,7 @@ func TestRedlock_IsALock(t *testing.T) {
 		}
 		_, err := other.TryLock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-		again, err := c.Lock(lease.Context(t.Context()))
-		redistest.Must(t, err)
+		again := locktest.Got(t, c.Lock, lease.Context(t.Context()))
 		all.heldBy(t, 3)
 		locktest.MustUnlock(t, lease)
 		if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
@@ -192,8 +190,7 @@ func TestReentry_OfARedlock(t *testing.T) {
 		for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
 			again, err := try(ctx)
 			redistest.Must(t, err)
-			inner, err := c.Lock(again.Context(ctx))
-			redistest.Must(t, err)
+			inner := locktest.Got(t, c.Lock, again.Context(ctx))
 			locktest.MustUnlock(t, inner)
 			locktest.MustUnlock(t, again)
 			_, err = c.TryLock(holdfast.WithoutOwner(ctx))
@@ -211,8 +208,7 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 		c := all.Candidate(t)
 		all[2].Pause()
 		lease := locktest.MustLock(t, c)
-		again, err := c.Lock(lease.Context(t.Context()))
-		redistest.Must(t, err)
+		again := locktest.Got(t, c.Lock, lease.Context(t.Context()))
 		all[2].Resume()
 		redistest.Eventually(t, locktest.Patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 1 })
 		locktest.MustUnlock(t, lease)
@@ -247,8 +243,7 @@ func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
 		redistest.Must(t, err)
 		reader, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
 		w := locktest.MustLock(t, write)
-		r, err := read.Lock(w.Context(t.Context()))
-		redistest.Must(t, err)
+		r := locktest.Got(t, read.Lock, w.Context(t.Context()))
 		locktest.MustUnlock(t, w)
 		if _, err := writer.TryLock(t.Context()); err == nil {
 			t.Error("a writer came in beside the reader")

@@ -190,8 +190,7 @@ func TestRedlock_DeadMinorityCostsNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			for range 20 {
-				lease, err := c.Lock(ctx)
-				redistest.Must(t, err)
+				lease := locktest.Got(t, c.Lock, ctx)
 				redistest.Must(t, lease.Extend(ctx, time.Minute))
 				locktest.MustUnlock(t, lease)
 			}

@@ -19,9 +19,7 @@ import (
 func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		proxy := srv.Proxy(t)
-		m, err := holdfast.New(proxy.Client(t), holdfast.WithLease(4*time.Second))
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, proxy.Client(t), holdfast.WithLease(4*time.Second))
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
 		sweep := locktest.ScriptOn("a", "multi_acquire")
 		exist := func() int64 { return srv.Admin().Exists(t.Context(), "a", "b", "c").Val() }
@@ -126,9 +124,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		srv := redistest.Start(t)
 		p := srv.Proxy(t)
 		client := p.Client(t)
-		m, err := holdfast.New(client)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, client)
 		own := locktest.MustLock(t, m.Mutex("own"))
 		ctx := own.Context(t.Context())
 		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1" // so that "a" is free and waited for
@@ -139,8 +135,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
 		all := locktest.Calls(Multi(t, m.FairMutex("a"), m.FairMutex("b")).TryLock, ctx)
 		gate.Wait(t)
-		beside, err := m.FairMutex("b").TryLock(ctx)
-		redistest.Must(t, err)
+		beside := locktest.Got(t, m.FairMutex("b").TryLock, ctx)
 		gate.Release()
 		r := <-all
 		p.Refuse(false)

@@ -140,8 +140,7 @@ func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
 			lease := locktest.MustLock(t, c)
 			all.joined(t, lease)
 			if again {
-				inner, err := c.Lock(lease.Context(t.Context()))
-				redistest.Must(t, err)
+				inner := locktest.Got(t, c.Lock, lease.Context(t.Context()))
 				locktest.MustUnlock(t, lease)
 				lease = inner
 			}

@@ -219,8 +219,7 @@ func TestOdd_DowngradeWithoutMemory(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		write := locktest.MustLock(t, m.RWMutex("x"))
-		read, err := m.RWMutex("x").RLock(write.Context(context.Background()))
-		redistest.Must(t, err)
+		read := locktest.Got(t, m.RWMutex("x").RLock, write.Context(context.Background()))
 		srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
 		locktest.MustUnlock(t, write)
 		if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {

@@ -61,9 +61,7 @@ func managerWith(t *testing.T, srv *redistest.Server, o otherScripts, opts ...ho
 	t.Helper()
 	client := srv.Client(t)
 	client.AddHook(o)
-	m, err := holdfast.New(client, opts...)
-	redistest.Must(t, err)
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	m := locktest.ManagerAsIs(t, client, opts...)
 	return m
 }
 

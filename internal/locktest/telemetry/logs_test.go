@@ -51,9 +51,7 @@ func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		p := redistest.Start(t).Proxy(t)
 		log, option := locktest.Logged()
-		m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 1500 * time.Millisecond }), option)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = 1500 * time.Millisecond }), option)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("x")))
 		p.SwallowReply(redistest.Command("evalsha"), 1)
 		if lease, err := m.Mutex("x").TryLock(t.Context()); err == nil {
@@ -73,9 +71,7 @@ func TestLogs_ReleaseGivenUp(t *testing.T) {
 		admin := srv.Admin()
 		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
 		log, option := locktest.Logged()
-		m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
 		lease := locktest.MustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
 		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
 		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
@@ -142,9 +138,7 @@ func TestLogs_LinesOfFailingRenewals(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		log, option := locktest.Logged()
-		m, err := holdfast.New(p.Client(t), option)
-		redistest.Must(t, err)
-		t.Cleanup(func() { _ = m.Close(context.Background()) })
+		m := locktest.ManagerAsIs(t, p.Client(t), option)
 		lease := locktest.MustLock(t, m.Mutex("a", holdfast.WithLease(10*time.Second)))
 		p.AnswerError(locktest.ScriptOn("a", "renew"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
 		const begun = "WARN holdfast: renewal failed, trying again"

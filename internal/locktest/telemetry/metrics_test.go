@@ -73,8 +73,7 @@ func TestMetrics_HoldDuration(t *testing.T) {
 		reader, metrics := metered()
 		m := locktest.ManagerOn(t, srv, metrics, holdfast.WithLease(time.Second))
 		outer := locktest.MustLock(t, m.Mutex("a"))
-		inner, err := m.Mutex("a").Lock(outer.Context(t.Context()))
-		redistest.Must(t, err)
+		inner := locktest.Got(t, m.Mutex("a").Lock, outer.Context(t.Context()))
 		locktest.MustUnlock(t, inner)
 		locktest.MustUnlock(t, outer)
 		_ = outer.Unlock(t.Context()) // ErrNotHeld
@@ -104,8 +103,7 @@ func TestMetrics_WaitModes(t *testing.T) {
 		reader, metrics := metered()
 		m, other := locktest.ManagerOn(t, srv, metrics), locktest.ManagerOn(t, srv, metrics)
 		first := locktest.MustLock(t, m.Mutex("a"))
-		inner, err := m.Mutex("a").Lock(first.Context(t.Context()))
-		redistest.Must(t, err)
+		inner := locktest.Got(t, m.Mutex("a").Lock, first.Context(t.Context()))
 		locktest.MustUnlock(t, inner)
 		second := m.Mutex("a").LockAsync(t.Context())
 		locktest.MustUnlock(t, first)
@@ -171,8 +169,7 @@ func TestMetrics_RenewalSlackOfReaders(t *testing.T) {
 		m := locktest.ManagerOn(t, redistest.Start(t), metrics, holdfast.WithLease(6*time.Second))
 		const readers = 100
 		for i := range readers {
-			lease, err := m.RWMutex(fmt.Sprint(i)).RLock(t.Context())
-			redistest.Must(t, err)
+			lease := locktest.Got(t, m.RWMutex(fmt.Sprint(i)).RLock, t.Context())
 			defer locktest.MustUnlock(t, lease)
 		}
 		redistest.Eventually(t, locktest.Patience, "renewals of all", func() bool { return slack(t, reader).Count >= readers })

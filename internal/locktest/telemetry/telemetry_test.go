@@ -38,8 +38,7 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 	redistest.Must(t, err)
 	ctx, parent := provider.Tracer("test").Start(context.Background(), "request")
 	l := m.Mutex("order:42", holdfast.WithFencing())
-	lease, err := l.Lock(ctx)
-	redistest.Must(t, err)
+	lease := locktest.Got(t, l.Lock, ctx)
 	owners, err := srv.Admin().HKeys(ctx, "order:42").Result()
 	if err != nil || len(owners) != 1 {
 		t.Fatal(owners, err)
@@ -47,8 +46,7 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 	if _, err := l.TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
 		t.Fatal(err)
 	}
-	inner, err := l.Lock(lease.Context(ctx))
-	redistest.Must(t, err)
+	inner := locktest.Got(t, l.Lock, lease.Context(ctx))
 	inner.Unlock(ctx)
 	lease.Unlock(ctx)
 	srv.Admin().Set(ctx, "order:43", "x", 0)
@@ -161,11 +159,9 @@ func TestTelemetry_Metrics(t *testing.T) {
 		m, err := holdfast.New(srv.Client(t), holdfast.WithMeterProvider(provider), holdfast.WithLease(3*time.Second))
 		redistest.Must(t, err)
 		ctx := context.Background()
-		lease, err := m.Mutex("a").Lock(ctx)
-		redistest.Must(t, err)
+		lease := locktest.Got(t, m.Mutex("a").Lock, ctx)
 		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return m.Stats().Renewals > 0 })
-		lost, err := m.Mutex("b").Lock(ctx)
-		redistest.Must(t, err)
+		lost := locktest.Got(t, m.Mutex("b").Lock, ctx)
 		srv.Admin().Del(ctx, "b")
 		<-lost.Done()
 		redistest.Eventually(t, locktest.Patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed

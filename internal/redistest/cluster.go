@@ -128,20 +128,7 @@ func (c *Cluster) Slot(key string) int {
 // Owner returns the master that serves key, once all running nodes name the same.
 func (c *Cluster) Owner(key string) *Server {
 	c.tb.Helper()
-	slot := c.Slot(key)
-	var owner *Server
-	c.await(fmt.Sprintf("agreement about slot %d", slot), func() error {
-		owner = nil
-		return c.views(func(v view) error {
-			n := c.ids[v.owner(slot)]
-			if n == nil || owner != nil && owner != n {
-				return errors.New("no common owner")
-			}
-			owner = n
-			return nil
-		})
-	})
-	return owner
+	return c.AwaitNewOwner(key, nil)
 }
 
 // AwaitNewOwner waits until all running nodes name another owner of key than old, which
@@ -150,12 +137,12 @@ func (c *Cluster) AwaitNewOwner(key string, old *Server) *Server {
 	c.tb.Helper()
 	slot := c.Slot(key)
 	var owner *Server
-	c.await(fmt.Sprintf("a new owner of slot %d", slot), func() error {
+	c.await(fmt.Sprintf("an owner of slot %d", slot), func() error {
 		owner = nil
 		return c.views(func(v view) error {
 			n := c.ids[v.owner(slot)]
-			if n == nil || n == old || owner != nil && owner != n || !v.ok {
-				return errors.New("no common new owner")
+			if n == nil || n == old || owner != nil && owner != n || old != nil && !v.ok {
+				return errors.New("no common owner")
 			}
 			owner = n
 			return nil

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,14 +84,7 @@ func parseMember(line string) (member, error) {
 	return m, nil
 }
 
-func (m member) is(flag string) bool {
-	for _, f := range m.flags {
-		if f == flag {
-			return true
-		}
-	}
-	return false
-}
+func (m member) is(flag string) bool { return slices.Contains(m.flags, flag) }
 
 // owner returns the id of the slot's owner, "" if there is none.
 func (v view) owner(slot int) string {

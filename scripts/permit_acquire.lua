@@ -9,19 +9,30 @@
 -- ARGV[2]  lease: TTL, milliseconds
 -- ARGV[3]  wait: how to wait, as in lock_acquire.lua
 -- ARGV[4]  total: how many permits there are, if Redis does not know
--- ARGV[5]  idle: optional: for how many milliseconds the two keys of a semaphore that is not used are kept
+-- ARGV[5]  permits: the ids of the permits of the claim, one behind the other
+-- ARGV[6]  idle: optional: for how many milliseconds the two keys of a semaphore that is not used are kept
 --
--- Returns n          granted; how many permits there are
---         {0, what, ttl, now, foreign}
+-- Returns 0          granted
+--         {0, what, ttl, now, foreign, there}
 --                    not granted, as lock_acquire.lua says it. what is 5 if there are fewer permits than the claim is for: it stands
---                    in no queue then. ttl: in how many milliseconds the first permit ends, -1 if none does within a day
+--                    in no queue then. ttl: in how many milliseconds the first permit ends, -1 if none does within a day. there: how
+--                    many permits there are
 --         {-1, key, text}
 --                    one of the keys holds something else than its kind; text says what
 --         {-2}       this owner id was given up: a late copy of the request
 
 -- include: permit queue place grant answer
 
-local now = server_time()
+-- The common case: enough permits are available, and no one waits.
+local wanted, now, failure = split(permits), server_time(), nil
+local free = redis.call('exists', queue, tombstones) == 0 and number_of(available)
+if free and free >= #wanted then
+  failure = give(available, held, wanted, now, lease, idle)
+  if not is_wrong_type(failure) then
+    return failure or 0
+  end
+end
+
 local buried = redis.pcall('zscore', tombstones, id)
 if type(buried) == 'table' then
   return wrong(tombstones, buried)
@@ -32,8 +43,7 @@ local count, members = count_of(available, held, total)
 if not count then
   return members
 end
-local n, there = size_of(id), count + members
-local has = redis.call('zscore', held, permits_of(id)[1]) -- an earlier copy of this request, or a release, has made it so
+local there = count + members
 local o = line_of(available, queue, deadlines, held, now)
 local place, deadline, offer = place_of(wait, now)
 o.claim, o.turn, o.counted, o.publish = offer_of(offer)
@@ -43,6 +53,7 @@ if key and not next then
   return wrong(key, kept)
 end
 local what = next and kept <= now and @STATE_CROWDED@
+local has = redis.call('zscore', held, wanted[1]) -- an earlier copy of this request, or a release, has made it so
 local mine = has or not next and o.room(id)
 if not mine and next and not what and place ~= 'new' then -- a caller that waits already, or does not wait, sees to the queue
   local _, _, reached = let_in(o)
@@ -51,13 +62,14 @@ if not mine and next and not what and place ~= 'new' then -- a caller that waits
 elseif not mine and next and not what and o.room(next) then
   what = @STATE_OPEN@ -- it was left open for Redisson, or a permit has ended: the waiters already see to it
 end
-if not mine and n > there then
-  leave(queue, deadlines, id)
-  return not_master(available) or {@ACQUIRE_HELD@, @STATE_TOO_MANY@, -1, now, 0}
-elseif not mine then
-  local failure = stand(available, queue, deadlines, id, place, deadline)
-  local ttl, foreign = next_end(held, now)
-  return failure or {@ACQUIRE_HELD@, what or @STATE_HELD@, what == @STATE_OPEN@ and @OPEN_AGAIN@ or ttl, now, foreign}
+if not mine then
+  local too_many, ttl, foreign = #wanted > there, next_end(held, now)
+  if too_many then
+    leave(queue, deadlines, id)
+  end
+  failure = stand(available, queue, deadlines, id, too_many and 'none' or place, deadline)
+  what = too_many and @STATE_TOO_MANY@ or what or @STATE_HELD@
+  return failure or {@ACQUIRE_HELD@, what, what == @STATE_OPEN@ and @OPEN_AGAIN@ or ttl, now, foreign, there}
 end
 leave(queue, deadlines, id)
-return give(available, held, id, now, lease, idle) or math.max(there, 0)
+return give(available, held, wanted, now, lease, idle) or 0

@@ -4,17 +4,22 @@
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua
 -- KEYS[3]  deadlines: zset that belongs to the queue
 -- KEYS[4]  held: the permits that are not: zset, see lib/permit.lua
--- KEYS[5]  tombstones: zset of owner ids that were given up; only with ARGV[4]
+-- KEYS[5]  tombstones: zset of owner ids that were given up; only with ARGV[5]
 -- ARGV[1]  id: the owner id of the claim
 -- ARGV[2]  publish: command that announces the release: publish or spublish
 -- ARGV[3]  offer: how to hand over, as in lock_release.lua
--- ARGV[4]  burial: given up, not released, as in lock_release.lua
+-- ARGV[4]  permits: the ids of the permits of the claim, one behind the other
+-- ARGV[5]  burial: given up, not released, as in lock_release.lua
 --
 -- Returns what lock_release.lua does, but -2
 
 -- include: permit queue grant redisson keys answer
 
-local had = take_away(available, held, id)
+local had = take_away(available, held, split(permits))
+if type(had) == 'number' and had > 0 and not burial and not head(queue) then -- the common case: no waiter in the queue
+  local count = number_of(available)
+  return count and count > 0 and tell(publish, channel_of(queue), count) or 0
+end
 if type(had) == 'table' and not is_wrong_type(had) then
   return had
 end

@@ -4,8 +4,7 @@
 -- KEYS[2i-1]  available: of the i-th claim: how many permits are: number
 -- KEYS[2i]    held: the permits that are not: zset, see lib/permit.lua
 -- ARGV[1]     lease: TTL, milliseconds
--- ARGV[2]     prefix: what the owner ids begin with
--- ARGV[2+i]   tail: what the i-th owner id ends with
+-- ARGV[1+i]   permits: the ids of the permits of the i-th claim, one behind the other
 --
 -- Returns an array with an answer for each claim, as renew.lua does
 
@@ -17,14 +16,14 @@ for i = 1, #KEYS / 2 do
   if refusal and string.find(refusal.err, 'READONLY', 1, true) then -- an ACL that forbids HDEL does not end a lease
     return refusal
   end
-  local permits, live, said = permits_of(prefix .. tail), true, 1
-  for _, permit in ipairs(permits) do
+  local kept, live, said = split(permits), true, 1
+  for _, permit in ipairs(kept) do
     local score = redis.pcall('zscore', held, permit)
     said = type(score) == 'table' and score or said
     live = live and type(score) == 'string' and tonumber(score) > now
   end
   if live then
-    said = redis.pcall('zadd', held, 'xx', 'gt', unpack(ends_of(permits, now + lease)))
+    said = redis.pcall('zadd', held, 'xx', 'gt', unpack(ends_of(kept, now + lease)))
     outlast(available, held, now)
   end
   if type(said) == 'table' then

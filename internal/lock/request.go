@@ -110,6 +110,7 @@ type Reply struct {
 	Token    uint64        // Granted: the last fencing token
 	TTL      time.Duration // Held: of the holder; below 0: it has none. Of a free lock, when to ask again
 	Clock    int64         // Held: the server's time, milliseconds
+	Total    int           // Held: of a semaphore: how many permits there are
 	Next     *Hold         // HandedOver: the claim of this process that it was granted to; nil: none
 	Notice   wire.Notice   // HandedOver: that grant
 	Places   []Kept        // Listed: of each waiter

@@ -65,9 +65,7 @@ func readAcquire(t *lock.Try, script *command.Script, r command.Reply) lock.Repl
 
 func readGrant(t *lock.Try, token int64, r command.Reply) lock.Reply {
 	x := unread(r)
-	if x.Says = lock.Granted; t.Hold.Terms.Permits == 0 {
-		x.Token = uint64(token)
-	}
+	x.Says, x.Token = lock.Granted, uint64(token)
 	if why := TooFew(TermsOf(t.Hold.Terms).Acks, r); why != nil {
 		x.Says, x.Cause, x.Final = lock.Unacked, why, command.IsFinal(r.AckErr)
 	}

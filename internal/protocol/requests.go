@@ -93,6 +93,11 @@ func (p *Process) right(h *lock.Hold) string {
 	return wire.ReadRight(h.Keys().Lock.(string), p.id(h))
 }
 
+// permits are the ids of the permits of a claim.
+func (p *Process) permits(h *lock.Hold) string {
+	return wire.Permits(p.Owners, h.Number, h.Terms.Permits)
+}
+
 // FairChannel is where Redisson tells a fair waiter that it is next.
 func (p *Process) FairChannel(h *lock.Hold) string {
 	return wire.FairChannel(h.Keys().Channel(), p.id(h))
@@ -159,7 +164,7 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
 	}
 	if h.Terms.Permits > 0 {
-		args = append(args, terms.Total)
+		args = append(args, terms.Total, p.permits(h))
 		if terms.Idle > 0 {
 			args = append(args, validity.Milliseconds(terms.Idle))
 		}
@@ -180,6 +185,9 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 	}
 	givenUp, script := r.Left != lock.NothingLeft, kindOf(h).release
 	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, p.offer(h))
+	if h.Terms.Permits > 0 {
+		args = append(args, p.permits(h))
+	}
 	switch r.Left {
 	case lock.CopiesLeft:
 		args = append(args, lock.Burial.Milliseconds())
@@ -287,7 +295,14 @@ func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script
 		}
 	}
 	keys := len(list)
-	list = append(list, validity.Milliseconds(ttl), p.Owners)
+	list = append(list, validity.Milliseconds(ttl))
+	if script == PermitRenew {
+		for _, h := range holds {
+			list = append(list, p.permits(h))
+		}
+		return script, script.Args(keys, list...)
+	}
+	list = append(list, p.Owners)
 	for _, h := range holds {
 		list = append(list, tail(h))
 	}

@@ -182,6 +182,7 @@ var constants = map[string]string{
 	"OPEN_AGAIN":          milliseconds(openAgain),
 	"OUR_PERMIT":          wire.PermitPattern,
 	"PERMIT_MANAGER":      number(2 * wire.PermitManager), // in hexadecimal digits
+	"PERMIT":              number(wire.PermitBytes),
 	"PLACES":              number(placesAtOnce),
 	"QUEUE_TTL":           milliseconds(queueTTL),
 	"QUEUE_TTL_LEFT":      milliseconds(queueTTLLeft),

@@ -65,6 +65,10 @@ func ParseVerdict(reply any, x *lock.Reply) (ok bool) {
 		if !integers(rest, n[:]) {
 			return false
 		}
+		if len(rest) > len(n) { // of a semaphore
+			total, _ := rest[len(n)].(int64)
+			x.Total = int(total)
+		}
 		x.Says, x.State, x.TTL, x.Clock, x.Foreign = lock.Held, states[n[0]], validity.Duration(n[1]), n[2], n[3] != 0
 		return true
 	case int64(AcquireKind):

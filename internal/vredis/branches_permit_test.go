@@ -3,15 +3,26 @@ package vredis_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// A request for permits has the owner id of a claim, which says for how many it is.
+// A request for permits has the owner id of a claim, which says for how many it is, and their ids.
 func acquiring(id, wait string, more ...string) []string {
-	return slices.Concat([]string{id, "30000", wait, "3"}, more)
+	return slices.Concat([]string{id, "30000", wait, "3", permitsOf(id)}, more)
 }
 
 func givingBack(id, offer string, burial ...string) []string {
-	return append([]string{id, "publish", offer}, burial...)
+	return append([]string{id, "publish", offer, permitsOf(id)}, burial...)
+}
+
+// permitsOf are the permits of a claim such as $1:2.
+func permitsOf(id string) (ids string) {
+	var first, n int
+	_, _ = fmt.Sscanf(strings.TrimLeft(strings.TrimPrefix(id, heardManager), "$"), "%d:%d", &first, &n)
+	for i := range n {
+		ids += fmt.Sprint("$p", first+i)
+	}
+	return ids
 }
 
 func resting(id, stays, burial string) []string { return []string{id, stays, "900", burial} }
@@ -37,24 +48,24 @@ func heldPermits(n int) string {
 // one: those that are available and those that are held stay as many.
 var permitBranches = []branch{
 	// permit_acquire.lua
-	{"permit, and there was no number", nil, "permit_acquire", acquiring("$1:1", none), "3", map[string]string{"get x": "2", "pttl x": "-1", "zrange $H 0 -1": "[$p1]", "zcount $H T+30000 T+30000": "1", "pttl $H": "-1"}},
-	{"permits, several", []string{"set x 5"}, "permit_acquire", acquiring("$1:3", none), "5", map[string]string{"get x": "2", "zrange $H 0 -1": "[$p1 $p2 $p3]"}},
-	{"permits, a thousand", []string{"set x 1000"}, "permit_acquire", acquiring("$1:1000", none), "1000", map[string]string{"get x": "0", "zcard $H": "1000", "zcount $H T+30000 T+30000": "1000"}},
-	{"permits, with numbers of two bytes", []string{"set x 5"}, "permit_acquire", acquiring("$255:2", none), "5", map[string]string{"zrange $H 0 -1": "[$p255 $p256]"}},
-	{"permits, with numbers of five bytes", []string{"set x 5"}, "permit_acquire", acquiring("$4294967295:2", none), "5", map[string]string{"zrange $H 0 -1": "[$p4294967295 $p4294967296]"}},
-	{"permits, with numbers of six bytes", []string{"set x 5"}, "permit_acquire", acquiring("$1099511627775:2", none), "5", map[string]string{"zrange $H 0 -1": "[$p1099511627775 $p1099511627776]"}},
-	{"permit of which there is none", []string{"set x 0", "zadd $H T+9000 $q1 T+4000 $q2"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 0]", map[string]string{"exists $G": "0", "zrange $H 0 -1": "[$q2 $q1]"}},
-	{"permits of which too few are available, and the caller waits", []string{"set x 1", "zadd $H T+4000 $q1"}, "permit_acquire", acquiring("$1:2", waits), "[0 0 4000 T 0]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$1:2]", "zcount $F T+10000 T+10000": "1", "pttl $G": "86400000"}},
-	{"permit, and Redisson has the first to end", []string{"set x 0", "zadd $H T+4000 $r1 T+9000 $q1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 1]", nil},
-	{"permit, and Redisson has the last to end", []string{"set x 0", heldPermits(30), "zadd $H T+9001 $r1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 9000 T 1]", nil},
-	{"permit, and Redisson has one in the middle", []string{"set x 0", heldPermits(9), "zadd $H T+9001 $r1 T+9002 $q1 T+9002 $q2 T+9002 $q3 T+9002 $q4 T+9002 $q5 T+9002 $q6 T+9002 $q7 T+9002 $q8"}, "permit_acquire", acquiring("$1:1", none), "[0 0 9000 T 0]", nil},
-	{"permit that Redisson has forever", []string{"set x 0", "zadd $H 922337203685477 $r1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 -1 T 1]", nil},
-	{"permit that ends in two days", []string{"set x 0", "zadd $H T+172800000 $q1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 -1 T 0]", nil},
-	{"permit that has ended", []string{"set x 0", "zadd $H T $r1 T+4000 $q1"}, "permit_acquire", acquiring("$1:1", none), "2", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q1 $p1]"}},
-	{"permits of which one has ended", []string{"set x 0", "zadd $H 1 $q1 T+4000 $q2"}, "permit_acquire", acquiring("$1:2", none), "[0 0 4000 T 0]", map[string]string{"get x": "1", "zrange $H 0 -1": "[$q2]"}},
-	{"permit, and the number was lost", []string{"zadd $H T+4000 $q1 1 $q2"}, "permit_acquire", acquiring("$1:1", none), "3", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q2 $q1 $p1]"}},
-	{"permits, and the number was lost", []string{"zadd $H T+4000 $q1 1 $q2"}, "permit_acquire", acquiring("$1:2", none), "3", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q1 $p1 $p2]"}},
-	{"permit after a cut", []string{"set x -1", "zadd $H T+4000 $q1 T+5000 $q2"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 0]", map[string]string{"get x": "-1"}},
+	{"permit, and there was no number", nil, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"get x": "2", "pttl x": "-1", "zrange $H 0 -1": "[$p1]", "zcount $H T+30000 T+30000": "1", "pttl $H": "-1"}},
+	{"permits, several", []string{"set x 5"}, "permit_acquire", acquiring("$1:3", none), "0", map[string]string{"get x": "2", "zrange $H 0 -1": "[$p1 $p2 $p3]"}},
+	{"permits, a thousand", []string{"set x 1000"}, "permit_acquire", acquiring("$1:1000", none), "0", map[string]string{"get x": "0", "zcard $H": "1000", "zcount $H T+30000 T+30000": "1000"}},
+	{"permits, with numbers of two bytes", []string{"set x 5"}, "permit_acquire", acquiring("$255:2", none), "0", map[string]string{"zrange $H 0 -1": "[$p255 $p256]"}},
+	{"permits, with numbers of five bytes", []string{"set x 5"}, "permit_acquire", acquiring("$4294967295:2", none), "0", map[string]string{"zrange $H 0 -1": "[$p4294967295 $p4294967296]"}},
+	{"permits, with numbers of six bytes", []string{"set x 5"}, "permit_acquire", acquiring("$1099511627775:2", none), "0", map[string]string{"zrange $H 0 -1": "[$p1099511627775 $p1099511627776]"}},
+	{"permit of which there is none", []string{"set x 0", "zadd $H T+9000 $q1 T+4000 $q2"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 0 2]", map[string]string{"exists $G": "0", "zrange $H 0 -1": "[$q2 $q1]"}},
+	{"permits of which too few are available, and the caller waits", []string{"set x 1", "zadd $H T+4000 $q1"}, "permit_acquire", acquiring("$1:2", waits), "[0 0 4000 T 0 2]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$1:2]", "zcount $F T+10000 T+10000": "1", "pttl $G": "86400000"}},
+	{"permit, and Redisson has the first to end", []string{"set x 0", "zadd $H T+4000 $r1 T+9000 $q1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 1 2]", nil},
+	{"permit, and Redisson has the last to end", []string{"set x 0", heldPermits(30), "zadd $H T+9001 $r1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 9000 T 1 31]", nil},
+	{"permit, and Redisson has one in the middle", []string{"set x 0", heldPermits(9), "zadd $H T+9001 $r1 T+9002 $q1 T+9002 $q2 T+9002 $q3 T+9002 $q4 T+9002 $q5 T+9002 $q6 T+9002 $q7 T+9002 $q8"}, "permit_acquire", acquiring("$1:1", none), "[0 0 9000 T 0 18]", nil},
+	{"permit that Redisson has forever", []string{"set x 0", "zadd $H 922337203685477 $r1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 -1 T 1 1]", nil},
+	{"permit that ends in two days", []string{"set x 0", "zadd $H T+172800000 $q1"}, "permit_acquire", acquiring("$1:1", none), "[0 0 -1 T 0 1]", nil},
+	{"permit that has ended", []string{"set x 0", "zadd $H T $r1 T+4000 $q1"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q1 $p1]"}},
+	{"permits of which one has ended", []string{"set x 0", "zadd $H 1 $q1 T+4000 $q2"}, "permit_acquire", acquiring("$1:2", none), "[0 0 4000 T 0 2]", map[string]string{"get x": "1", "zrange $H 0 -1": "[$q2]"}},
+	{"permit, and the number was lost", []string{"zadd $H T+4000 $q1 1 $q2"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q2 $q1 $p1]"}},
+	{"permits, and the number was lost", []string{"zadd $H T+4000 $q1 1 $q2"}, "permit_acquire", acquiring("$1:2", none), "0", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q1 $p1 $p2]"}},
+	{"permit after a cut", []string{"set x -1", "zadd $H T+4000 $q1 T+5000 $q2"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 0 1]", map[string]string{"get x": "-1"}},
 	{"permit, and the number is none", []string{"set x abc"}, "permit_acquire", acquiring("$1:1", none), `[-1 x "abc", which is no number]`, map[string]string{"exists $H": "0"}},
 	{"permit, and the number is too large", []string{"set x 9007199254740992"}, "permit_acquire", acquiring("$1:1", none), `[-1 x "9007199254740992", which is no number]`, map[string]string{"exists $H": "0"}},
 	{"permit of a mutex", []string{"hset x $3 1"}, "permit_acquire", acquiring("$1:1", none), "[-1 x a mutex or fair lock]", map[string]string{"exists $H": "0"}},
@@ -63,31 +74,31 @@ var permitBranches = []branch{
 	{"permit, and its queue is a string", []string{"set x 3", "set $G a"}, "permit_acquire", acquiring("$1:1", none), "[-1 $G a string]", map[string]string{"exists $H": "0"}},
 	{"permit, and its deadlines are a string", []string{"set x 3", "rpush $G $3:1", "set $F a"}, "permit_acquire", acquiring("$1:1", none), "[-1 $F a string]", map[string]string{"exists $H": "0"}},
 	{"permit of a claim that was given up", []string{"set x 3", "zadd $B T+6000 $1:1"}, "permit_acquire", acquiring("$1:1", waits), "[-2]", map[string]string{"exists $H": "0"}},
-	{"permits, as an earlier copy took them", []string{"set x 0", "zadd $H T+2000 $p1 T+2000 $p2", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_acquire", acquiring("$1:2", waits), "2", map[string]string{"get x": "0", "zcount $H T+30000 T+30000": "2", "lrange $G 0 -1": "[$3:1]"}},
-	{"permits, of which one was lost since an earlier copy", []string{"set x 2", "zadd $H T+2000 $p1"}, "permit_acquire", acquiring("$1:2", waits), "3", map[string]string{"get x": "1", "zcount $H T+30000 T+30000": "2"}},
-	{"permits, as an earlier copy took them for longer", []string{"set x 2", "zadd $H T+40000 $p1 T+40000 $p2"}, "permit_acquire", acquiring("$1:2", waits), "4", map[string]string{"get x": "2", "zcount $H T+40000 T+40000": "2"}},
-	{"permit, and more than there are wanted before", []string{"set x 1", "zadd $H T+4000 $q8", "rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 0]", map[string]string{"get x": "1"}},
-	{"permit, and the caller stands behind one that wants more", []string{"set x 1", "zadd $H T+4000 $q8", "rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", waits), "[0 0 4000 T 0]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$3:2 $1:1]"}},
-	{"permits, left open for others", []string{"set x 2", "rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", waits), "[0 1 50 T 0]", map[string]string{"get x": "2", "lrange $G 0 -1": "[$3:2 $1:1]"}},
-	{"permits, left open, and the first asks again", []string{"set x 1", "rpush $G $1:1 $3:1", "zadd $F T+6000 $1:1 T+6000 $3:1"}, "permit_acquire", acquiring("$1:1", again), "1", map[string]string{"lrange $G 0 -1": "[$3:1]", "zrange $F 0 -1": "[$3:1]", "zrange $H 0 -1": "[$p1]"}},
-	{"permits, left open, and one asks that is not the first", []string{"set x 2", "rpush $G $3:1 $1:1", "zadd $F T+6000 $3:1 T+6000 $1:1"}, "permit_acquire", acquiring("$1:1", again), "2", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$q3 $p1]", "sent": "$J g 3 2000 S 0 1 1 0"}},
-	{"permits, left open, and they do not suffice for one that asks", []string{"set x 2", "rpush $G $3:1 $1:2", "zadd $F T+6000 $3:1 T+6000 $1:2"}, "permit_acquire", acquiring("$1:2", again), "[0 0 2000 T 0]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$1:2]", "sent": "$J g 3 2000 S 0 1 1 0"}},
-	{"permit, and the process of the first is dead", []string{"set x 1", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_acquire", acquiring("$1:1", counting), "1", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$p1]"}},
-	{"permit, and the time of the first is over", []string{"set x 1", "rpush $G $3:1", "zadd $F 1 $3:1"}, "permit_acquire", acquiring("$1:1", waits), "1", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$p1]"}},
-	{"permit, and the first was put there by hand", []string{"set x 1", "rpush $G a", "zadd $F T+6000 a"}, "permit_acquire", acquiring("$1:1", none), "1", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$p1]"}},
-	{"permit, and more are dead than one request removes", append(overdue("$G", 501), "set x 1"), "permit_acquire", acquiring("$1:1", waits), "[0 3 -1 T 0]", map[string]string{"get x": "1", "llen $G": "2"}},
-	{"permit, and more processes are dead than one request removes", append(dead("$G", 130), "set x 1"), "permit_acquire", acquiring("$1:1", counting), "[0 3 -1 T 0]", map[string]string{"get x": "1", "llen $G": "5"}},
-	{"permits, more than there are", []string{"set x 1", "zadd $H T+4000 $q1", "rpush $G $1:3 $3:1", "zadd $F T+6000 $1:3 T+6000 $3:1"}, "permit_acquire", acquiring("$1:3", again), "[0 5 -1 T 0]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$3:1]", "zrange $F 0 -1": "[$3:1]"}},
+	{"permits, as an earlier copy took them", []string{"set x 0", "zadd $H T+2000 $p1 T+2000 $p2", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_acquire", acquiring("$1:2", waits), "0", map[string]string{"get x": "0", "zcount $H T+30000 T+30000": "2", "lrange $G 0 -1": "[$3:1]"}},
+	{"permits, of which one was lost since an earlier copy", []string{"set x 2", "zadd $H T+2000 $p1"}, "permit_acquire", acquiring("$1:2", waits), "0", map[string]string{"get x": "1", "zcount $H T+30000 T+30000": "2"}},
+	{"permits, as an earlier copy took them for longer", []string{"set x 2", "zadd $H T+40000 $p1 T+40000 $p2"}, "permit_acquire", acquiring("$1:2", waits), "0", map[string]string{"get x": "2", "zcount $H T+40000 T+40000": "2"}},
+	{"permit, and more than there are wanted before", []string{"set x 1", "zadd $H T+4000 $q8", "rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", none), "[0 0 4000 T 0 2]", map[string]string{"get x": "1"}},
+	{"permit, and the caller stands behind one that wants more", []string{"set x 1", "zadd $H T+4000 $q8", "rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", waits), "[0 0 4000 T 0 2]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$3:2 $1:1]"}},
+	{"permits, left open for others", []string{"set x 2", "rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", waits), "[0 1 50 T 0 2]", map[string]string{"get x": "2", "lrange $G 0 -1": "[$3:2 $1:1]"}},
+	{"permits, left open, and the first asks again", []string{"set x 1", "rpush $G $1:1 $3:1", "zadd $F T+6000 $1:1 T+6000 $3:1"}, "permit_acquire", acquiring("$1:1", again), "0", map[string]string{"lrange $G 0 -1": "[$3:1]", "zrange $F 0 -1": "[$3:1]", "zrange $H 0 -1": "[$p1]"}},
+	{"permits, left open, and one asks that is not the first", []string{"set x 2", "rpush $G $3:1 $1:1", "zadd $F T+6000 $3:1 T+6000 $1:1"}, "permit_acquire", acquiring("$1:1", again), "0", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$q3 $p1]", "sent": "$J g 3 2000 S 0 1 1 0"}},
+	{"permits, left open, and they do not suffice for one that asks", []string{"set x 2", "rpush $G $3:1 $1:2", "zadd $F T+6000 $3:1 T+6000 $1:2"}, "permit_acquire", acquiring("$1:2", again), "[0 0 2000 T 0 2]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$1:2]", "sent": "$J g 3 2000 S 0 1 1 0"}},
+	{"permit, and the process of the first is dead", []string{"set x 1", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_acquire", acquiring("$1:1", counting), "0", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$p1]"}},
+	{"permit, and the time of the first is over", []string{"set x 1", "rpush $G $3:1", "zadd $F 1 $3:1"}, "permit_acquire", acquiring("$1:1", waits), "0", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$p1]"}},
+	{"permit, and the first was put there by hand", []string{"set x 1", "rpush $G a", "zadd $F T+6000 a"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"exists $G $F": "0", "zrange $H 0 -1": "[$p1]"}},
+	{"permit, and more are dead than one request removes", append(overdue("$G", 501), "set x 1"), "permit_acquire", acquiring("$1:1", waits), "[0 3 -1 T 0 1]", map[string]string{"get x": "1", "llen $G": "2"}},
+	{"permit, and more processes are dead than one request removes", append(dead("$G", 130), "set x 1"), "permit_acquire", acquiring("$1:1", counting), "[0 3 -1 T 0 1]", map[string]string{"get x": "1", "llen $G": "5"}},
+	{"permits, more than there are", []string{"set x 1", "zadd $H T+4000 $q1", "rpush $G $1:3 $3:1", "zadd $F T+6000 $1:3 T+6000 $3:1"}, "permit_acquire", acquiring("$1:3", again), "[0 5 4000 T 0 2]", map[string]string{"get x": "1", "lrange $G 0 -1": "[$3:1]", "zrange $F 0 -1": "[$3:1]"}},
 	{"permits, more than there are on a replica", []string{"set x 1", "replicaof 127.0.0.1 1"}, "permit_acquire", acquiring("$1:3", none), replica, nil},
 	{"permit of which there is none on a replica", []string{"set x 0", "replicaof 127.0.0.1 1"}, "permit_acquire", acquiring("$1:1", none), replica, nil},
 	{"permit on a replica", []string{"set x 1", "replicaof 127.0.0.1 1"}, "permit_acquire", acquiring("$1:1", none), replica, nil},
-	{"permit of a semaphore that is forgotten when idle", nil, "permit_acquire", acquiring("$1:1", none, "60000"), "3", map[string]string{"pttl x": "60000", "pttl $H": "60000"}},
-	{"permit of one that is forgotten when idle, which another has for longer", []string{"set x 2 px 50000", "zadd $H T+90000 $q1"}, "permit_acquire", acquiring("$1:1", none, "60000"), "3", map[string]string{"pttl x": "90000", "pttl $H": "90000"}},
-	{"permit of a semaphore that Redisson lets end later", []string{"set x 3 px 80000"}, "permit_acquire", acquiring("$1:1", none), "3", map[string]string{"pttl x": "80000", "pttl $H": "80000"}},
-	{"permit of a semaphore that Redisson lets end before the lease", []string{"set x 3 px 7000"}, "permit_acquire", acquiring("$1:1", none), "3", map[string]string{"pttl x": "30000", "pttl $H": "30000"}},
+	{"permit of a semaphore that is forgotten when idle", nil, "permit_acquire", acquiring("$1:1", none, "60000"), "0", map[string]string{"pttl x": "60000", "pttl $H": "60000"}},
+	{"permit of one that is forgotten when idle, which another has for longer", []string{"set x 2 px 50000", "zadd $H T+90000 $q1"}, "permit_acquire", acquiring("$1:1", none, "60000"), "0", map[string]string{"pttl x": "90000", "pttl $H": "90000"}},
+	{"permit of a semaphore that Redisson lets end later", []string{"set x 3 px 80000"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"pttl x": "80000", "pttl $H": "80000"}},
+	{"permit of a semaphore that Redisson lets end before the lease", []string{"set x 3 px 7000"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"pttl x": "30000", "pttl $H": "30000"}},
 	{"permit, and it is refused", []string{"set x 3", "acl setuser default -zadd"}, "permit_acquire", acquiring("$1:1", none), denied, map[string]string{"get x": "3"}},
 	{"permit, and the number may not be changed", []string{"set x 3", "acl setuser default -incrby"}, "permit_acquire", acquiring("$1:1", none), denied, map[string]string{"get x": "3", "exists $H": "0"}},
-	{"permit that has ended, and may not be removed", []string{"set x 0", "zadd $H 1 $q1", "acl setuser default -zremrangebyscore"}, "permit_acquire", acquiring("$1:1", none), "[0 0 1 T 0]", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q1]"}},
+	{"permit that has ended, and may not be removed", []string{"set x 0", "zadd $H 1 $q1", "acl setuser default -zremrangebyscore"}, "permit_acquire", acquiring("$1:1", none), "[0 0 1 T 0 1]", map[string]string{"get x": "0", "zrange $H 0 -1": "[$q1]"}},
 	{"permit, and there is no memory", []string{"set x 1", "zadd $H 1 $q1", "config set maxmemory 1"}, "permit_acquire", acquiring("$1:2", none), noMemory, map[string]string{"get x": "1", "zrange $H 0 -1": "[$q1]"}},
 	{"permit, and its place is refused", []string{"set x 0", "zadd $H T+4000 $q1", "acl setuser default -zadd"}, "permit_acquire", acquiring("$1:1", waits), "HOLDFAST cannot keep a place in the queue", map[string]string{"exists $G $F": "0"}},
 
@@ -133,14 +144,14 @@ var permitBranches = []branch{
 	{"permit stays taken, and there is no memory", []string{"set x 0", "zadd $H T+4000 $p1", "config set maxmemory 1"}, "permit_stay", resting("$1:1", "$4:1", "0"), "0", map[string]string{"zrange $H 0 -1": "[$p4]"}},
 
 	// permit_renew.lua
-	{"permits renewed, each claim by itself", []string{"set x 0", "zadd $H T+4000 $p1 T+40000 $p2 T+4000 $q1", "zadd {y}:timeout T $p8"}, "permit_renew", []string{"30000", heardManager, "1:2", "8:1"}, "[1 0]", map[string]string{"get x": "0", "zcount $H T+30000 T+30000": "1", "zcount $H T+40000 T+40000": "1", "zcount $H T+4000 T+4000": "1", "zcount {y}:timeout T T": "1"}},
-	{"permits renewed, of which one is gone", []string{"set x 1", "zadd $H T+4000 $p1"}, "permit_renew", []string{"30000", heardManager, "1:2"}, "[0]", map[string]string{"zcount $H T+4000 T+4000": "1", "zcard $H": "1"}},
-	{"permit renewed, and the keys end earlier", []string{"set x 1 px 20000", "zadd $H T+4000 $p1", "pexpire $H 20000"}, "permit_renew", []string{"30000", heardManager, "1:1"}, "[1]", map[string]string{"pttl x": "30000", "pttl $H": "30000"}},
-	{"permit renewed, and the number was lost", []string{"zadd $H T+4000 $p1", "pexpire $H 20000"}, "permit_renew", []string{"30000", heardManager, "1:1"}, "[1]", map[string]string{"exists x": "0", "pttl $H": "30000"}},
-	{"permit renewed, and those that are held are a list", []string{"rpush $H a"}, "permit_renew", []string{"30000", heardManager, "1:1"}, "[2]", nil},
-	{"permit renewed on a replica", []string{"zadd $H T+4000 $p1", "replicaof 127.0.0.1 1"}, "permit_renew", []string{"30000", heardManager, "1:1"}, replica, nil},
-	{"permit renewed, and that is refused", []string{"zadd $H T+4000 $p1", "acl setuser default -zadd"}, "permit_renew", []string{"30000", heardManager, "1:1"}, "[" + denied + "]", nil},
-	{"permit renewed, and HDEL is refused", []string{"zadd $H T+4000 $p1", "acl setuser default -hdel"}, "permit_renew", []string{"30000", heardManager, "1:1"}, "[1]", nil},
+	{"permits renewed, each claim by itself", []string{"set x 0", "zadd $H T+4000 $p1 T+40000 $p2 T+4000 $q1", "zadd {y}:timeout T $p8"}, "permit_renew", []string{"30000", permitsOf("$1:2"), permitsOf("$8:1")}, "[1 0]", map[string]string{"get x": "0", "zcount $H T+30000 T+30000": "1", "zcount $H T+40000 T+40000": "1", "zcount $H T+4000 T+4000": "1", "zcount {y}:timeout T T": "1"}},
+	{"permits renewed, of which one is gone", []string{"set x 1", "zadd $H T+4000 $p1"}, "permit_renew", []string{"30000", permitsOf("$1:2")}, "[0]", map[string]string{"zcount $H T+4000 T+4000": "1", "zcard $H": "1"}},
+	{"permit renewed, and the keys end earlier", []string{"set x 1 px 20000", "zadd $H T+4000 $p1", "pexpire $H 20000"}, "permit_renew", []string{"30000", permitsOf("$1:1")}, "[1]", map[string]string{"pttl x": "30000", "pttl $H": "30000"}},
+	{"permit renewed, and the number was lost", []string{"zadd $H T+4000 $p1", "pexpire $H 20000"}, "permit_renew", []string{"30000", permitsOf("$1:1")}, "[1]", map[string]string{"exists x": "0", "pttl $H": "30000"}},
+	{"permit renewed, and those that are held are a list", []string{"rpush $H a"}, "permit_renew", []string{"30000", permitsOf("$1:1")}, "[2]", nil},
+	{"permit renewed on a replica", []string{"zadd $H T+4000 $p1", "replicaof 127.0.0.1 1"}, "permit_renew", []string{"30000", permitsOf("$1:1")}, replica, nil},
+	{"permit renewed, and that is refused", []string{"zadd $H T+4000 $p1", "acl setuser default -zadd"}, "permit_renew", []string{"30000", permitsOf("$1:1")}, "[" + denied + "]", nil},
+	{"permit renewed, and HDEL is refused", []string{"zadd $H T+4000 $p1", "acl setuser default -hdel"}, "permit_renew", []string{"30000", permitsOf("$1:1")}, "[1]", nil},
 
 	// permit_set.lua
 	{"permits set for the first time", nil, "permit_set", setting("5"), "0", map[string]string{"get x": "5", "sent": "$M 5"}},

@@ -122,7 +122,7 @@ var moment = regexp.MustCompile(`\bT(\+[\d.]+)?\b`)
 
 // spell writes the words of a branch out, in the given second.
 func spell(text string, second int64) string {
-	text = moment.ReplaceAllStringFunc(letters.Replace(permit.ReplaceAllStringFunc(text, permitOf)), func(t string) string {
+	text = moment.ReplaceAllStringFunc(letters.Replace(text), func(t string) string {
 		whole, half, _ := strings.Cut(t[1:], ".")
 		later, _ := strconv.ParseInt(whole, 10, 64)
 		if half != "" {
@@ -130,7 +130,8 @@ func spell(text string, second int64) string {
 		}
 		return strconv.FormatInt(second*1000+later, 10) + half
 	})
-	return strings.ReplaceAll(text, " S ", fmt.Sprintf(" %d ", second))
+	text = strings.ReplaceAll(text, " S ", fmt.Sprintf(" %d ", second))
+	return permit.ReplaceAllStringFunc(text, permitOf) // at last: an id can have any bytes
 }
 
 // How a caller waits, see lock_acquire.lua.
@@ -290,7 +291,7 @@ func (b *branch) call(scripts map[string]string) []string {
 	case "permit_set":
 		keys = []string{"x", "$G", "$F", "$H"}
 	case "permit_renew":
-		keys = []string{"x", "$H", "y", "{y}:timeout"}[:2*len(b.argv[2:])]
+		keys = []string{"x", "$H", "y", "{y}:timeout"}[:2*len(b.argv[1:])]
 	case "proclaim":
 		keys = []string{"x", "$N"}
 	case "leader":

@@ -22,7 +22,16 @@ local function bytes_of(digits)
   return (string.gsub(digits, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end))
 end
 
--- permits_of returns the ids of the permits of a claim.
+-- split returns the ids in a text of ids.
+local function split(text)
+  local permits = {}
+  for at = 1, #text, @PERMIT@ do
+    permits[#permits + 1] = string.sub(text, at, at + @PERMIT@ - 1)
+  end
+  return permits
+end
+
+-- permits_of returns the ids of the permits of a claim of any process. It takes ten times as long as split.
 local function permits_of(id)
   local uuid, first = string.match(id, '^hf%-([%x%-]+):(%d+)')
   local manager = bytes_of(string.sub(string.gsub(uuid, '%-', ''), 1, @PERMIT_MANAGER@))
@@ -38,9 +47,9 @@ end
 
 -- ends_of returns what ZADD takes to let permits end at a time.
 local function ends_of(permits, time)
-  local ends = {}
-  for _, permit in ipairs(permits) do
-    ends[#ends + 1], ends[#ends + 2] = time, permit
+  local ends, text = {}, string.format('%.0f', time)
+  for i, permit in ipairs(permits) do
+    ends[2 * i - 1], ends[2 * i] = text, permit
   end
   return ends
 end
@@ -94,8 +103,7 @@ end
 
 -- give gives a claim its permits for a time, of those that are available. It takes none twice, and shortens none. It returns nil, or
 -- what Redis said.
-local function give(available, held, id, now, time, idle)
-  local permits = permits_of(id)
+local function give(available, held, permits, now, time, idle)
   local added = redis.pcall('zadd', held, 'gt', unpack(ends_of(permits, now + time)))
   if type(added) == 'table' then
     return added
@@ -109,8 +117,7 @@ local function give(available, held, id, now, time, idle)
 end
 
 -- take_away makes the permits of a claim available. It returns how many it had, or what Redis said.
-local function take_away(available, held, id)
-  local permits = permits_of(id)
+local function take_away(available, held, permits)
   local had = redis.pcall('zrem', held, unpack(permits))
   if type(had) == 'number' and had > 0 and number_of(available) then -- else the next acquire counts
     local said = redis.pcall('incrby', available, had)
@@ -133,10 +140,10 @@ local function line_of(available, queue, deadlines, held, now)
       return enough() or collect(available, held, now) > 0 and enough()
     end,
     add = function(_, id, claim)
-      return give(available, held, id, now, claim)
+      return give(available, held, permits_of(id), now, claim)
     end,
     remove = function(_, id)
-      take_away(available, held, id)
+      take_away(available, held, permits_of(id))
     end,
   }
 end

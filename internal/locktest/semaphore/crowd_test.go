@@ -54,7 +54,7 @@ func use(t *testing.T, s *holdfast.Semaphore, n int, random *rand.Rand, taken *a
 	}
 	l, err := call(ctx, n)
 	switch {
-	case errors.Is(err, holdfast.ErrNotAcquired):
+	case errors.Is(err, holdfast.ErrNotAcquired), ctx.Err() != nil:
 		return
 	case err != nil:
 		t.Error(err)

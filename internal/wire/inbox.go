@@ -122,8 +122,10 @@ func milliseconds(seconds, microseconds uint64) (ms int64, ok bool) {
 	return int64(seconds*1000 + microseconds/1000), seconds <= 1<<40 && microseconds < 1e6
 }
 
-// SaysReleased reports whether a payload on a lock's channel says that the lock, or a read
-// hold of it, was given up: "0", or after a writer "1", for all readers. Redisson decodes
-// payloads as decimal numbers and acts on these two only; any other payload
-// is no release and must cost nothing.
-func SaysReleased(payload string) bool { return payload == "0" || payload == "1" }
+// SaysReleased reports whether a payload on one of Redisson's channels says that a lock, or a read hold of it, was given up: "0", or after
+// a writer "1", for all readers; or how many permits of a semaphore are available. Redisson decodes payloads as decimal numbers. Any other
+// payload is no release and must cost nothing.
+func SaysReleased(payload string) bool {
+	_, err := strconv.ParseUint(payload, 10, 31)
+	return err == nil
+}

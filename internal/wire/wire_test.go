@@ -167,7 +167,7 @@ func TestOwnerID_IsRandom(t *testing.T) {
 }
 
 func TestSaysReleased(t *testing.T) {
-	for payload, want := range map[string]bool{"0": true, "1": true, "": false, "2": false, "00": false, "0\n": false, "-1": false} {
+	for payload, want := range map[string]bool{"0": true, "1": true, "2": true, "1048576": true, "": false, "0\n": false, "-1": false, "+1": false, "1.5": false, "a": false} {
 		if got := SaysReleased(payload); got != want {
 			t.Errorf("SaysReleased(%q) = %v", payload, got)
 		}

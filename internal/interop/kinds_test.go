@@ -75,6 +75,8 @@ func (k kind) channel(name string) string {
 	prefix := "redisson_lock__channel:"
 	if k.name == "read" || k.name == "write" {
 		prefix = "redisson_rwlock:"
+	} else if k.name == permitKind.name {
+		prefix = "redisson_sc:"
 	}
 	if !strings.Contains(name, "{") {
 		name = "{" + name + "}"
@@ -83,7 +85,7 @@ func (k kind) channel(name string) string {
 }
 
 func kindNamed(name string) (kind, error) {
-	for _, k := range kinds {
+	for _, k := range append(kinds, permitKind) {
 		if k.name == name {
 			return k, nil
 		}

@@ -155,6 +155,11 @@ func (p *goPeer) execute(held leases, words []string) (string, error) {
 			return "-2", err
 		}
 		return strconv.FormatInt(info.TTL.Milliseconds(), 10), err
+	case "set":
+		return "ok", patiently(func() error { return p.manager.Semaphore(name, 1).SetPermits(ctx, int(number(0))) })
+	case "counts":
+		info, err := p.inspect(name)
+		return fmt.Sprint(info.Available, " ", info.Permits-info.Available), err
 	case "inspect":
 		info, err := p.inspect(name)
 		text, _ := json.Marshal(info)

@@ -36,6 +36,7 @@ var scenarios = []scenario{
 	{name: "tokens", run: tokens, fit: func(k kind) bool { return k.fenced }, main: true, versions: true},
 	{name: "multi-lock", run: multiLock, fit: func(k kind) bool { return !k.shared }},
 	{name: "linger", run: linger, fit: func(k kind) bool { return !k.queue }, main: true},
+	{name: "permits", run: permits, fit: func(k kind) bool { return k.name == "lock" }, main: true},
 	{name: "spin lock", run: spinLock, fit: func(k kind) bool { return k.name == "lock" }},
 }
 

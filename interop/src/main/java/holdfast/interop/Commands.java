@@ -11,6 +11,7 @@ import java.util.stream.Stream;
 
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 
 /** What can be told to the program. A lease or a wait of -1 is "none given". */
@@ -18,6 +19,7 @@ final class Commands {
     private final RedissonClient redisson;
     private final Map<String, Thread> threads;
     private final Map<String, RLock> locks = new ConcurrentHashMap<>();
+    private final Map<String, String> permits = new ConcurrentHashMap<>(); // by thread
 
     Commands(RedissonClient redisson, Map<String, Thread> threads) {
         this.redisson = redisson;
@@ -25,6 +27,9 @@ final class Commands {
     }
 
     String execute(Request request) throws Exception {
+        if (request.kind().equals("permits")) {
+            return permit(redisson.getPermitExpirableSemaphore(request.name()), request);
+        }
         RLock lock = locks.computeIfAbsent(request.kind() + " " + request.name(),
                 key -> lock(request.kind(), request.name()));
         switch (request.verb()) {
@@ -60,6 +65,34 @@ final class Commands {
                     return request.verb().equals("work") ? worker.work(amount)
                             : worker.hammer(amount, Path.of(request.arguments().get(2) + ".over"));
                 }
+            default:
+                throw new IllegalArgumentException("no command " + request.verb());
+        }
+    }
+
+    /** A thread has one permit of all semaphores at most. */
+    private String permit(RPermitExpirableSemaphore semaphore, Request request) throws Exception {
+        switch (request.verb()) {
+            case "lock": // lease
+                long lease = request.number(0);
+                permits.put(request.thread(), lease < 0 ? semaphore.acquire() : semaphore.acquire(lease, MILLISECONDS));
+                return "ok";
+            case "tryLock": // wait, lease
+                String id = semaphore.tryAcquire(request.number(0), request.number(1), MILLISECONDS);
+                if (id != null) {
+                    permits.put(request.thread(), id);
+                }
+                return String.valueOf(id != null);
+            case "unlock":
+                semaphore.release(permits.remove(request.thread()));
+                return "ok";
+            case "set": // how many
+                semaphore.setPermits((int) request.number(0));
+                return "ok";
+            case "counts":
+                return semaphore.availablePermits() + " " + semaphore.acquiredPermits();
+            case "waiting": // thread
+                return String.valueOf(sleeps(threads.get(request.arguments().get(0))));
             default:
                 throw new IllegalArgumentException("no command " + request.verb());
         }

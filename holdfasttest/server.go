@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -150,3 +151,15 @@ type noTest struct{}
 func (noTest) Helper()               {}
 func (noTest) Cleanup(func())        {}
 func (noTest) Fatalf(string, ...any) {}
+
+// refused is a connection that could not be made: each use of it returns err.
+type refused struct{ err error }
+
+func (r refused) Read([]byte) (int, error)       { return 0, r.err }
+func (r refused) Write([]byte) (int, error)      { return 0, r.err }
+func (refused) Close() error                     { return nil }
+func (refused) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (refused) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (refused) SetDeadline(time.Time) error      { return nil }
+func (refused) SetReadDeadline(time.Time) error  { return nil }
+func (refused) SetWriteDeadline(time.Time) error { return nil }

@@ -7,9 +7,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -120,4 +124,80 @@ func TestLegible(t *testing.T) {
 	if Legible(nil) != nil {
 		t.Error("nil is an error")
 	}
+}
+
+// Requests that fail and requests that are answered come from several connections. What is told of them is in turns: an
+// outage ends after it has begun, and before the next begins.
+func TestOutage_IsToldInOrder(t *testing.T) {
+	var o outage
+	var told []string
+	note := func(what string) {
+		if o.mu.TryLock() { // then another one could tell what came later before this is told
+			o.mu.Unlock()
+			t.Errorf("%s without the lock", what)
+		}
+		told = append(told, what)
+	}
+	o.began = func(error) { note("began") }
+	o.ended = func(time.Duration) { note("ended") }
+	cause := errors.New("refused")
+	for round := range 200 {
+		o.failed(time.Now(), cause)
+		o.mu.Lock()
+		o.since = o.since.Add(-outageAfter) // it was long ago
+		o.mu.Unlock()
+		var wg sync.WaitGroup
+		wg.Go(func() { o.failed(time.Now().Add(time.Hour), cause) })
+		if round%2 == 0 {
+			wg.Wait()
+		}
+		wg.Go(o.answered)
+		wg.Wait()
+		o.answered()
+	}
+	if len(told) < 200 || len(told)%2 != 0 {
+		t.Errorf("%d lines", len(told))
+	}
+	for pair := range slices.Chunk(told, 2) {
+		if !slices.Equal(pair, []string{"began", "ended"}) {
+			t.Fatalf("%v", pair)
+		}
+	}
+}
+
+func TestLag(t *testing.T) {
+	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
+		takes, quick := time.Duration(0), make(chan struct{})
+		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
+			if takes < 0 {
+				<-quick
+			}
+			time.Sleep(takes)
+			echo(ctx, cmd)
+		}
+		want := func(when string, lag time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			if got := x.Lag("k"); got != lag {
+				t.Errorf("%s: %v, want %v", when, got, lag)
+			}
+		}
+		ask := func() chan Reply { return submit(t, x, "k", time.Hour).replies }
+		want("nothing was asked", 0)
+		takes = 20 * time.Millisecond
+		<-ask()
+		want("the answer took its time", takes)
+		takes = -1
+		silent := ask()
+		time.Sleep(10 * time.Millisecond)
+		want("not silent for longer than the answer before took", 20*time.Millisecond)
+		time.Sleep(90 * time.Millisecond)
+		want("silent", 100*time.Millisecond)
+		takes = time.Millisecond
+		<-ask()
+		want("one sent later was answered: the connection was dead", time.Millisecond)
+		close(quick)
+		<-silent
+		want("what was sent before ends late", time.Millisecond)
+	})
 }

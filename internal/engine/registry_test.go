@@ -120,3 +120,47 @@ func TestRegistry_KeepsTheLatest(t *testing.T) {
 		t.Error("an entry with a long name is kept")
 	}
 }
+
+func TestTokenMarks_AreBoundedAndNeverGoBack(t *testing.T) {
+	var marks tokenMarks
+	marks.saw("a", 7)
+	marks.saw("a", 5)
+	redistest.Want(t, marks.seen("a"), 7, "the mark went back to %d")
+	for i := range tokenGeneration {
+		marks.saw(fmt.Sprint(i), 1)
+	}
+	redistest.Want(t, marks.seen("a"), 7, "forgotten within a generation")
+	marks.saw("a", 6)
+	for i := range tokenGeneration - 1 {
+		marks.saw(fmt.Sprint("b", i), 1)
+	}
+	marks.saw("c", 1)
+	redistest.Want(t, marks.seen("a"), 7, "the mark went back to %d with the generation")
+	for i := range 10 * tokenGeneration {
+		marks.saw(fmt.Sprint("x", i), 1)
+	}
+	redistest.WantMost(t, len(marks.young)+len(marks.old), 2*tokenGeneration, "%d names are remembered")
+}
+
+// Each event of a lock that begins to linger while too many do ends another one, whatever has become of those before.
+func TestLingering_EachOfTheOldestOnce(t *testing.T) {
+	var l lingering
+	holds, entries := make([]lock.Hold, mostLingering+3), make([]entry, mostLingering+3)
+	for i := range holds {
+		oldest := l.change(&entries[i], &holds[i])
+		var want *lock.Hold
+		if over := i - mostLingering; over >= 0 {
+			want = &holds[over]
+		}
+		if oldest != want {
+			t.Fatalf("the %d. is to end %p, want %p", i+1, oldest, want)
+		}
+	}
+	for i := range entries {
+		l.change(&entries[i], nil)
+		l.change(&entries[i], nil)
+	}
+	if l.n != 0 || l.oldest != nil || l.newest != nil {
+		t.Errorf("%d are left", l.n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestQueue_IsFIFO(t *testing.T) {
@@ -122,4 +123,97 @@ func FuzzQueue(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A TryLock that takes over the bid of another one waits for the holder's answer for as long as that one did: not for what the other
+// one has left of its time.
+func TestBid_TheNextTryLockHasItsOwnTime(t *testing.T) {
+	terms := new(Terms)
+	tryLock := By{Handle: &Handle{Terms: terms}, Kind: MutexKind}
+	first, next := &Waiter{By: tryLock, Once: true}, &Waiter{By: tryLock, Once: true}
+	l := new(Lock)
+	l.Init(MutexKind, nil, nil)
+	l.bid = &Bid{claim: &Hold{lock: l, Terms: terms, phase: standing}, waiter: first, asks: 1}
+	l.onces = 2
+	l.waiters.push(next)
+	l.left(nil, first)
+	if l.bid.waiter != next || l.bid.asks != 0 {
+		t.Errorf("the bid is for %p until %v, want %p and no time yet", l.bid.waiter, l.bid.asks, next)
+	}
+}
+
+// A read hold that is gone leaves nothing of the downgrade that made it: the entry of a forgotten name would keep its leases.
+func TestReadHolds_ForgetTheirDowngrade(t *testing.T) {
+	h := new(Hold)
+	d := &Downgrade{Reader: h}
+	d.settled = true
+	r := &readHolds{holds: []*Hold{h}, converting: d}
+	r.remove(nil, h, nil)
+	if !r.none() || r.converting != nil {
+		t.Errorf("%d holds are left, and the downgrade %p", len(r.holds), r.converting)
+	}
+}
+
+// A round that was long only because its caller stepped aside is not a long one: else
+// a caller that has stepped aside once would always do so.
+func TestAbsence_IsNotLongForHavingSteppedAside(t *testing.T) {
+	for stepped, want := range map[bool]time.Duration{false: 90 * time.Minute, true: 30 * time.Minute} {
+		now := time.Now()
+		var m Moment
+		m.Begin(nil, &Settings{Aside: time.Hour})
+		m.Date(now)
+		l := &Lock{absence: &absence{since: now.Add(-90 * time.Minute), stepped: stepped}}
+		l.returned(&m)
+		if l.absence.before != want {
+			t.Errorf("stepped aside: %v: it was away for %v, want %v", stepped, l.absence.before, want)
+		}
+	}
+}
+
+// roomy is a world of which only room for effects is asked.
+type roomy struct{ World }
+
+func (roomy) Room() *Effects { return new(Effects) }
+
+// What is to run for a lock is what its state wants when an event ends, whatever the event has changed on the way.
+func TestWants_FollowTheState(t *testing.T) {
+	l := new(Lock)
+	h := &Hold{lock: l, phase: held}
+	r := &Repeated{lock: l, copies: copies{flying: maxCopies}} // nothing is sent when its pause is over
+	event := func(step func(m *Moment)) *Effects {
+		m := new(Moment)
+		m.Begin(roomy{}, new(Settings))
+		m.Date(time.Now())
+		step(m)
+		return m.Effects()
+	}
+	event(func(m *Moment) {
+		l.arm(m, alarmPoll, time.Hour)
+		l.disarm()
+		r.resumes = m.Age() + time.Hour
+		m.syncPause(r)
+		r.resume(m)
+	})
+	if l.Rings != 0 || r.Resumes() != 0 {
+		t.Errorf("the alarm is to fire at %v, and the pause to end at %v: both are over", l.Rings, r.Resumes())
+	}
+	x := event(func(m *Moment) {
+		l.arm(m, alarmPoll, time.Hour)
+		r.resumes = m.Age() + time.Hour
+		m.syncPause(r)
+		h.Limit = &Limit{At: m.Now().Add(time.Hour), hold: h}
+		m.syncLimit(h.Limit)
+	})
+	limit := h.Limit
+	if l.Rings == 0 || r.Resumes() == 0 || !limit.Runs() || len(x.Pauses) != 1 || len(x.Limits) != 1 {
+		t.Errorf("the alarm fires at %v, the pause ends at %v, the limit runs: %v; %d pauses and %d limits are told of", l.Rings, r.Resumes(), limit.Runs(), len(x.Pauses), len(x.Limits))
+	}
+	x = event(func(m *Moment) {
+		l.disarm()
+		r.resume(m)
+		h.endLimit(m)
+	})
+	if l.Rings != 0 || r.Resumes() != 0 || limit.Runs() || len(x.Pauses) != 1 || len(x.Limits) != 1 {
+		t.Error("something runs for what is over, or it is not told of")
+	}
 }

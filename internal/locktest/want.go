@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -10,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/seam"
 )
 
 // WantErr fails unless err matches all targets.
@@ -215,3 +220,56 @@ func (s *Section) Enter(t testing.TB, hold time.Duration) {
 	}
 	s.inside.Add(-1)
 }
+
+// LimitedOn returns a client of a user who may do everything at first, and a function that changes that.
+func LimitedOn(t testing.TB, srv *redistest.Server) (client *redis.Client, allow func(rules ...any)) {
+	t.Helper()
+	allow = func(rules ...any) {
+		t.Helper()
+		redistest.Must(t, srv.Admin().Do(context.Background(), append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err())
+	}
+	allow("reset", "on", ">secret", "~*", "&*", "+@all")
+	opt := srv.Options()
+	opt.Username, opt.Password = "limited", "secret"
+	client = redis.NewClient(opt)
+	t.Cleanup(func() { client.Close() })
+	return client, allow
+}
+
+// EndsClosed fails unless a call ends soon, and because the client is closed.
+func EndsClosed(t testing.TB, what string, call func() error) {
+	t.Helper()
+	failed := redistest.Begin(func() error { return call() })
+	select {
+	case err := <-failed:
+		WantErr(t, err, holdfast.ErrUnavailable, nil)
+		WantErr(t, err, redis.ErrClosed, holdfast.ErrNotAcquired)
+	case <-time.After(Patience):
+		t.Errorf("%s waits", what)
+	}
+}
+
+// Hears reports whether the only waiter for the fair lock "a", one of m, has asked again since it hears messages.
+func Hears(t testing.TB, srv *redistest.Server, m *holdfast.Manager) bool {
+	places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Val()
+	return len(places) == 1 && places[0].Score == math.Trunc(places[0].Score) && Pending(m) == 0
+}
+
+// ConfirmGrants makes a manager trust no grant by the server without asking Redis.
+func ConfirmGrants() holdfast.Option { return tuned(func(c *engine.Config) { c.Confirm = true }) }
+
+// StepAside makes a caller that comes back at once to a manager ask after d; see mutex.go of internal/lock.
+func StepAside(d time.Duration) holdfast.Option { return tuned(func(c *engine.Config) { c.Aside = d }) }
+
+// Readmission makes a manager take a missing right for final after d; see trouble.go of the engine.
+func Readmission(d time.Duration) holdfast.Option {
+	return tuned(func(c *engine.Config) { c.Readmission = d })
+}
+
+func tuned(tune func(*engine.Config)) holdfast.Option { return seam.Tune(tune).(holdfast.Option) }
+
+// Pending is how many requests and releases of m are under way.
+func Pending(m *holdfast.Manager) int { return seam.Engine(m).Pending() }
+
+// Deserted is how many channels m is to look at because they have no listeners any more.
+func Deserted(m *holdfast.Manager) int { return seam.Engine(m).Subscriber.Deserted() }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // Eventually waits for a state that has no event of its own, and fails the test if it is not
@@ -76,4 +78,19 @@ func Next[T any](t testing.TB, c <-chan T, late string) (v T) {
 		t.Fatal(late)
 	}
 	return v
+}
+
+// leakPatience bounds the wait for goroutines that end by themselves. go-redis dials a dead server once a second, and sees
+// only then that its client is closed.
+const leakPatience = 10 * time.Second
+
+// Leaked returns an error that lists the goroutines that are left behind. It waits for those that are about to end.
+func Leaked(options ...goleak.Option) error {
+	deadline := time.Now().Add(leakPatience)
+	for {
+		// Find looks for half a second.
+		if err := goleak.Find(options...); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }

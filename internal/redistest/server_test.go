@@ -2,7 +2,10 @@ package redistest
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestStart_FailsWithoutRedis(t *testing.T) {
@@ -27,5 +30,40 @@ func TestServer_CleanupResumesBeforeItKills(t *testing.T) {
 	}
 	if !s.proc.exited() {
 		t.Errorf("redis-server %d still runs", s.Pid())
+	}
+}
+
+func TestServer_AOFHasEveryWriteInOrder(t *testing.T) {
+	s := Start(t, WithAOF())
+	rdb := s.Client(t)
+	rdb.Set(t.Context(), "a", "1", 0)
+	rdb.Eval(t.Context(), `redis.call('hset', KEYS[1], 'f', '1') redis.call('pexpire', KEYS[1], 60000)`, []string{"h"})
+	s.Restart()
+	rdb.Set(t.Context(), "b", strings.Repeat("x", 1<<10), time.Minute)
+
+	var seen []string
+	for _, cmd := range s.AOF() {
+		seen = append(seen, strings.ToLower(strings.Join(cmd[:min(2, len(cmd))], " ")))
+	}
+	want := []string{"set a", "multi", "hset h", "pexpireat h", "exec", "set b"}
+	seen = slices.DeleteFunc(seen, func(s string) bool { return strings.HasPrefix(s, "select") })
+	if !slices.Equal(seen, want) {
+		t.Errorf("AOF = %q, want %q", seen, want)
+	}
+}
+
+func TestProxy_RewriteHitsTheServerOnly(t *testing.T) {
+	s, p, c := through(t)
+	p.Rewrite(func(cmd []string) []string {
+		if cmd[0] == "INCR" {
+			return []string{"INCRBY", cmd[1], "10"}
+		}
+		return cmd
+	})
+	Want(t, c.do("INCR", "n"), "10", "INCR = %s, want 10")
+	c.do("PING")
+	Want(t, get(t, s, "n"), "10", "n = %s, want 10")
+	if p.Count(Command("incr")) != 1 || p.Count(Command("incrby")) != 0 {
+		t.Error("the log has the rewritten request")
 	}
 }

@@ -3,6 +3,7 @@ package vredis_test
 import (
 	"cmp"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,4 +55,18 @@ func TestScripts_LinesHaveRows(t *testing.T) {
 			t.Errorf("no row executes scripts/%s:%d: %s", l.File, l.Number, strings.TrimSpace(l.Text))
 		}
 	}
+}
+
+// libraryScripts are all scripts of the library as Redis gets them, by name.
+func libraryScripts(tb testing.TB) map[string]string {
+	files, err := filepath.Glob("../../scripts/*.lua")
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no scripts: %v", err)
+	}
+	all := map[string]string{}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".lua")
+		all[name] = protocol.Text(name)
+	}
+	return all
 }

@@ -190,7 +190,9 @@ func TestTesting_RealServer(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	locks, err := holdfast.New(client, holdfast.WithNameMapper(func(name string) string { return t.Name() + ":" + name }))
-	redistest.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer locks.Close(t.Context())
 	lease := locktest.MustLock(t, locks.Mutex("x"))
 	if n, err := client.Exists(t.Context(), "TestTesting_RealServer:x").Result(); n != 1 || err != nil {

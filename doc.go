@@ -6,6 +6,7 @@
 //   - [Mutex] has one holder at a time.
 //   - [FairMutex] is a Mutex that is granted in the order of arrival over all processes.
 //   - [RWMutex] has many readers or one writer.
+//   - [Semaphore] has at most a number of permits held at a time.
 //   - [Multi] takes several locks as one.
 //   - [Redlock] is one lock on a majority of independent servers.
 //   - [Election] chooses one leader of many processes.
@@ -26,13 +27,14 @@
 //	}
 //	defer lease.UnlockInto(ctx, &err) // err is the named result of the function
 //
-// Every kind of lock is a [Locker]. LockAsync delivers the lease on a channel; a Multi and a
+// Every kind of lock is a [Locker]; of a Semaphore, [Semaphore.Locker] returns one. LockAsync delivers the lease on a channel; a Multi and a
 // Redlock do not have it. [SyncLocker] is for code that takes a sync.Locker.
 //
 // # Guarantees
 //
 // A lease is a lock with an expiry time. While a lease is valid, no other owner has a valid lease
-// of the same lock, except that readers of an RWMutex share it. This holds if
+// of the same lock, except that readers of an RWMutex share it, and that the valid leases of a Semaphore
+// have at most its number of permits. This holds if
 //
 //   - Redis keeps its data: no fail-over to a replica that lacks it, no restart without it, no
 //     eviction, no deletion of the key;
@@ -112,6 +114,8 @@
 //   - RWMutex: the readers of one process share one hold. A waiting writer blocks new readers, in
 //     another process as soon as that process has learned of the writer. A release admits either
 //     one writer or all readers queued before the next writer, so neither side starves.
+//   - Semaphore: as a Mutex. A caller that wants many permits is not passed by one that wants few. Permits
+//     that are unlocked go to the next caller of the process only if it wants as many.
 //
 // With [WithLinger] a process keeps a Mutex or a side of an RWMutex after Unlock, for its own next
 // caller, until another process wants it.
@@ -156,7 +160,7 @@
 // # Redisson
 //
 // Keys, hash fields, TTLs, channels and messages are those of Redisson's RLock, RFencedLock,
-// RFairLock and RReadWriteLock, so Java and Go exclude and wake each other. Renewal never shortens
+// RFairLock, RReadWriteLock and RPermitExpirableSemaphore, so Java and Go exclude and wake each other. Renewal never shortens
 // a TTL. Re-entry is counted in the process, so the hold count in Redis is always 1. Redisson's
 // readers do not wait behind a waiting writer.
 //

@@ -47,6 +47,13 @@ func payOrSkip(ctx context.Context, locks *holdfast.Manager) (err error) {
 	return charge(lease.Context(ctx))
 }
 
+func payFiveAtATime(ctx context.Context, locks *holdfast.Manager) error {
+	payments := locks.Semaphore("payments", 5, holdfast.WithWait(5*time.Second)) // then ErrNotAcquired
+	return holdfast.Do(ctx, payments.Locker(1), func(ctx context.Context, lease *holdfast.Lease) error {
+		return charge(ctx) // is cancelled if the permit is lost
+	})
+}
+
 var highest uint64
 
 func store(_ context.Context, token uint64) error {
@@ -69,7 +76,7 @@ func TestMigrating_ProgramsRun(t *testing.T) {
 	must(t, err)
 	defer locks.Close(t.Context())
 	for range 2 {
-		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, payOrSkip} {
+		for _, program := range []func(context.Context, *holdfast.Manager) error{refund, payOrSkip, payFiveAtATime} {
 			redistest.Check(t, program(t.Context(), locks))
 		}
 	}
@@ -97,16 +104,11 @@ func TestMigrating_AccessRights(t *testing.T) {
 	must(t, err)
 	defer m.Close(t.Context())
 	rw := m.RWMutex("rw")
-	for _, l := range []holdfast.Locker{m.Mutex("mutex", holdfast.WithFencing()), m.FairMutex("fair"), rw, rw.RLocker()} {
+	for _, l := range []holdfast.Locker{m.Mutex("mutex", holdfast.WithFencing()), m.FairMutex("fair"), rw, rw.RLocker(), m.Semaphore("permits", 1).Locker(1)} {
 		lease, err := l.Lock(t.Context())
 		must(t, err)
-		waiter, granted := holdfast.Locker(m.Mutex("mutex")), make(chan error, 1)
-		if lease.Name() != "mutex" {
-			waiter = rw
-		}
-		if lease.Name() == "fair" {
-			waiter = m.FairMutex("fair")
-		}
+		waiter := map[string]holdfast.Locker{"mutex": m.Mutex("mutex"), "fair": m.FairMutex("fair"), "rw": rw, "permits": m.Semaphore("permits", 1).Locker(1)}[lease.Name()]
+		granted := make(chan error, 1)
 		go func() {
 			granted <- holdfast.Do(t.Context(), waiter, func(context.Context, *holdfast.Lease) error { return nil })
 		}()

@@ -37,6 +37,7 @@ var durationOptions = map[string]func(time.Duration) holdfast.Option{
 	"WithFixedLease":   func(d time.Duration) holdfast.Option { return holdfast.WithFixedLease(d) },
 	"WithWait":         func(d time.Duration) holdfast.Option { return holdfast.WithWait(d) },
 	"WithHoldAtLeast":  func(d time.Duration) holdfast.Option { return holdfast.WithHoldAtLeast(d) },
+	"WithIdleTTL":      func(d time.Duration) holdfast.Option { return holdfast.WithIdleTTL(d) },
 	"WithLinger":       func(d time.Duration) holdfast.Option { return holdfast.WithLinger(d) },
 	"WithMaxHold":      func(d time.Duration) holdfast.Option { return holdfast.WithMaxHold(d) },
 	"WithPollInterval": holdfast.WithPollInterval,
@@ -47,9 +48,12 @@ var durationOptions = map[string]func(time.Duration) holdfast.Option{
 // Each option has a row, which says what it is passed to, and a heading of its own.
 func TestDocs_OptionsAreThoseOfTheCode(t *testing.T) {
 	text, rows, n := read(t, "docs/OPTIONS.md"), optionRows(t), 0
-	for _, m := range regexp.MustCompile(`(?m)^func (With\w+)\(.*\) (\w+) \{$`).FindAllStringSubmatch(read(t, "options.go")+read(t, "identity.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^func (With\w+)\(.*\) (\w+) \{$`).FindAllStringSubmatch(read(t, "options.go")+read(t, "identity.go")+read(t, "semaphore.go"), -1) {
 		n++
 		of := map[string]string{"LockOption": "lock", "Option": "Manager"}[m[2]]
+		if m[1] == "WithIdleTTL" {
+			of = "Semaphore"
+		}
 		if rows[m[1]].of != of {
 			t.Errorf("%s is an option of a %q, the page says %q", m[1], of, rows[m[1]].of)
 		}

@@ -33,6 +33,27 @@ func TestREADME_ProgramIsTheExample(t *testing.T) {
 	if _, main, _ := strings.Cut(program, "func main() {\n"); main != body+"}\n" {
 		t.Errorf("the README's first program is not the body of Example, which is\n%s", body)
 	}
+	if said := runs(t, program); said != output && !testing.Short() {
+		t.Errorf("it prints %q, not %q", said, output)
+	}
+}
+
+// So is the program of GUIDE.
+func TestGuide_ProgramRuns(t *testing.T) {
+	programs := slices.DeleteFunc(blocks(read(t, "docs/GUIDE.md"), "go"), func(b string) bool { return !strings.HasPrefix(b, "package main") })
+	if len(programs) != 1 {
+		t.Fatalf("%d programs", len(programs))
+	}
+	files := strings.Split(runs(t, programs[0]), "\n")
+	slices.Sort(files)
+	if files = slices.Compact(files); len(files) != 20 && !testing.Short() {
+		t.Errorf("it downloads %q", files)
+	}
+}
+
+// runs builds a whole program as a reader would copy it, and returns what it prints; "" where there is no server.
+func runs(t *testing.T, program string) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "main.go")
 	must(t, os.WriteFile(file, []byte(strings.Replace(program, "localhost:6379", addr, 1)), 0o600))
 	if said, err := exec.Command("gofmt", "-l", file).CombinedOutput(); err != nil || len(said) > 0 {
@@ -41,11 +62,12 @@ func TestREADME_ProgramIsTheExample(t *testing.T) {
 	command := exec.Command("go", "run", file)
 	if testing.Short() { // make check has no server
 		command = exec.Command("go", "vet", file)
-		output = ""
 	}
-	if said, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(said)) != output {
+	said, err := command.CombinedOutput()
+	if err != nil {
 		t.Errorf("%s: %s, %v", command, said, err)
 	}
+	return strings.TrimSpace(string(said))
 }
 
 // The README names the versions that go.mod asks for.
@@ -100,7 +122,7 @@ func sections(markdown string) (names []string) {
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, f := range glob(t, "*_test.go", "internal/*/*.go", "internal/*/*/*.go", "examples/*/*_test.go") {
+	for _, f := range glob(t, "*_test.go", "internal/*/*.go", "internal/*/*/*.go", "examples/*/*_test.go", "cmd/holdfast/*_test.go") {
 		all.WriteString(read(t, f))
 	}
 	return all.String()
@@ -113,7 +135,7 @@ type row struct{ id, tests string }
 func tested(t *testing.T) (rows []row) {
 	t.Helper()
 	for _, file := range []string{"docs/internals/VERIFICATION.md", "docs/internals/SCENARIOS.md"} {
-		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHFU])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHFUETP])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
 			rows = append(rows, row{m[1], m[2]})
 		}
 	}
@@ -165,7 +187,7 @@ func TestSafety_ExplainsEveryNumber(t *testing.T) {
 		known[r.id] = true
 	}
 	comment := regexp.MustCompile(`(?m)//.*$`)
-	number := regexp.MustCompile(`\bAC-\d+\b|\b[SNLHF]\d{1,2}\b`)
+	number := regexp.MustCompile(`\bAC-\d+\b|\b[SNLHFP]\d{1,2}\b`)
 	for _, c := range comment.FindAllString(sources(t), -1) {
 		for _, id := range number.FindAllString(c, -1) {
 			if !known[id] {

@@ -1,10 +1,42 @@
 package vredis_test
 
 import (
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
+	names "github.com/holdfast-go/holdfast/internal/wire"
 )
+
+// Scripts and processes agree on which permits are Holdfast's.
+func TestPermits_AreToldApart(t *testing.T) {
+	s := vredis.New(vredis.Options{})
+	defer s.Stop()
+	random, seen := rand.New(rand.NewPCG(1, 2)), map[bool]int{}
+	for range 20_000 {
+		b := make([]byte, 16)
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		for at, fits := range map[int]byte{6: 0x40 | b[6]&15, 8: 0x80 | b[8]&63, names.PermitManager: 0} {
+			if random.IntN(4) > 0 {
+				b[at] = fits
+			}
+		}
+		_, ours := names.PermitOwner(hex.EncodeToString(b))
+		if found := s.Do("eval", "return string.find(ARGV[1], "+names.PermitPattern+") and 1 or 0", "0", string(b)); (found == int64(1)) != ours {
+			t.Fatalf("%x: scripts say %v, processes %v", b, found, ours)
+		}
+		seen[ours]++
+	}
+	if seen[true] < 5000 || seen[false] < 5000 {
+		t.Errorf("of Holdfast are %d, and %d are not", seen[true], seen[false])
+	}
+}
 
 // A request for permits has the owner id of a claim, which says for how many it is, and their ids.
 func acquiring(id, wait string, more ...string) []string {

@@ -236,11 +236,12 @@ func (g *plan) call(script string) (keys, argv []string) {
 		}
 	case "permit_acquire", "permit_release", "permit_stay":
 		keys = []string{lock, queue, deadlines, g.held(), g.tombstones()}
+		ids := permit.ReplaceAllStringFunc(permitsOf(id), permitOf)
 		switch script {
 		case "permit_acquire":
-			argv = []string{id, g.of("30000", "5000"), g.waiting(), g.of("1", "3", "6"), g.of("60000", "5000")}[:4+g.IntN(2)]
+			argv = []string{id, g.of("30000", "5000"), g.waiting(), g.of("1", "3", "6"), ids, g.of("60000", "5000")}[:5+g.IntN(2)]
 		case "permit_release":
-			argv = []string{id, g.publish(), g.handing(), g.of("0", "60000")}[:3+g.IntN(2)]
+			argv = []string{id, g.publish(), g.handing(), ids, g.of("0", "60000")}[:4+g.IntN(2)]
 		case "permit_stay":
 			argv = []string{id, heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("60000", "4000"), g.of("0", "60000")}
 		}

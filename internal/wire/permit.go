@@ -38,5 +38,5 @@ func PermitOwner(permit string) (prefix string, ours bool) {
 	return ownerPrefix([PermitManager]byte(b[:PermitManager])), true
 }
 
-// PermitPattern is Lua's pattern for the permits, in hexadecimal digits, that PermitOwner reports true for.
-const PermitPattern = `'^%x%x%x%x%x%x%x%x%x%x%x%x4%x%x%x[89ab]%x%x%x00%x%x%x%x%x%x%x%x%x%x$'`
+// PermitPattern is Lua's pattern for the bytes of the permits that PermitOwner reports true for.
+const PermitPattern = `'^......[@-O].[\128-\191].%z.....$'`

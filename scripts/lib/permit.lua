@@ -148,17 +148,15 @@ local function line_of(available, queue, deadlines, held, now)
   }
 end
 
--- next_end returns in how many milliseconds the first of the permits ends, -1 if none does within a day; and whether one of them is
--- not Holdfast's. It looks at the first and the last of them.
+-- next_end returns in how many milliseconds the first of the permits ends, -1 if none does within a day; and 1 if one of them is not
+-- Holdfast's, else 0. It looks at the first and the last of them.
 local function next_end(held, now)
   local first = redis.call('zrange', held, '0', '0', 'withscores')[2]
-  local left = first and math.max(tonumber(first) - now, 1) or -1
+  local left, foreign = first and math.max(tonumber(first) - now, 1) or -1, 0
   for _, from in ipairs({'0', '-@BEHIND@'}) do
     for _, permit in ipairs(redis.call('zrange', held, from, from == '0' and '@BEHIND@' or '-1')) do
-      if not string.find(digits_of(permit), @OUR_PERMIT@) then
-        return left < @QUEUE_TTL@ and left or -1, 1
-      end
+      foreign = string.find(permit, @OUR_PERMIT@) and foreign or 1
     end
   end
-  return left < @QUEUE_TTL@ and left or -1, 0
+  return left < @QUEUE_TTL@ and left or -1, foreign
 end

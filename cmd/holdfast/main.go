@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -123,4 +124,25 @@ func noArguments(c *cli.Command) error {
 		err = fmt.Errorf("unexpected argument %q", first)
 	}
 	return usageError(context.Background(), c, err, false)
+}
+
+// version is that of the module, or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	if v != "(devel)" {
+		return v // it names the commit already
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return v + " " + s.Value
+		}
+	}
+	return v
 }

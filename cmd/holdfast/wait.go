@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 func waitCommand() *cli.Command {
@@ -68,6 +71,70 @@ func runWait(ctx context.Context, c *cli.Command, sites []*site) error {
 		case <-over:
 			newTeller(c).say("%s is held by %s", printable(c.Args().First()), cmp.Or(holder, "others"))
 			return silent(runBusy)
+		case <-tick.C:
+		}
+	}
+}
+
+// A process that says what it is writes its key again every refreshEvery, with a TTL of processTTL.
+const (
+	processTTL   = 60 * time.Second
+	refreshEvery = 20 * time.Second
+	refreshLate  = 5 * time.Second // a living process can be so late
+)
+
+// watched are the keys of a lock's holders that say what they are.
+type watched struct {
+	client redis.UniversalClient
+	keys   []string
+	who    string // the first of them
+}
+
+// watchHolders finds out which processes to wait for. It must be called while they hold the lock.
+func watchHolders(ctx context.Context, client redis.UniversalClient, info holdfast.Info) (*watched, error) {
+	var owners []string
+	for _, h := range info.Holders {
+		owners = append(owners, h.Owner)
+	}
+	w := &watched{client: client}
+	found := processesOf(ctx, client, owners)
+	for _, owner := range owners {
+		p := found[owner]
+		if p == nil {
+			return nil, fmt.Errorf("whether %s is gone cannot be found out: its process does not say what it is (WithIdentity)", printable(owner))
+		}
+		if w.who == "" {
+			w.who = p.String()
+		}
+		w.keys = append(w.keys, wire.ProcessKey(owner))
+	}
+	return w, nil
+}
+
+// wait returns nil when all processes have ended, or have not refreshed their keys for so long that they are dead, stopped
+// or cut off.
+func (w *watched) wait(ctx context.Context, most time.Duration) error {
+	over := time.NewTimer(most)
+	defer over.Stop()
+	tick := time.NewTicker(waitPoll)
+	defer tick.Stop()
+	for {
+		gone := true
+		for _, key := range w.keys {
+			left, err := w.client.PTTL(ctx, key).Result()
+			if err != nil {
+				return &unavailable{err}
+			}
+			gone = gone && left < processTTL-refreshEvery-refreshLate // a key that is not there has -2
+		}
+		if gone {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx)
+		case <-over.C:
+			return &coded{errors.New("freed, but its holder " + w.who + " still runs"), exitNo}
 		case <-tick.C:
 		}
 	}

@@ -8,7 +8,7 @@
 //
 // The parts, in the order of a run:
 //
-//   - client.go, worker.go, several.go, overstay.go: a client process; its workers lock, wait,
+//   - client.go, worker.go, overstay.go: a client process; its workers lock, wait,
 //     cancel, re-enter, take several locks at once, extend leases and overstay them, and write
 //     each call and each return to a history file, which survives SIGKILL.
 //   - nemesis.go: the faults, drawn by weight from a seeded source.

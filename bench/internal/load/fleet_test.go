@@ -3,10 +3,12 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
@@ -71,5 +73,88 @@ func TestFleetAtADistance(t *testing.T) {
 	}
 	if err := testServer.Reset(t.Context()); err != nil { // it tells of connections that are left
 		t.Error(err)
+	}
+}
+
+// All of these libraries take a free lock, and give it back, with one command each.
+func TestCommandsOfAPair(t *testing.T) {
+	for _, l := range contender.InGo() {
+		t.Run(l.Name, func(t *testing.T) {
+			const n = 20
+			ctx := t.Context()
+			if err := testServer.Reset(ctx); err != nil {
+				t.Fatal(err)
+			}
+			c, err := l.Open(testServer.Address(), holdfast.DefaultLease)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			pairs := func(n int) {
+				for range n {
+					if err := contender.Pair(ctx, c, "commands"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			pairs(100) // until connections have been opened and tried
+			u, err := testServer.Usage(ctx, l.Direct)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pairs(n)
+			sent, err := u.SoFar(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := int64(2 * n)
+			if l.Name == contender.Lingering {
+				return // its pairs are no commands, but for a question now and then: see the scenario linger
+			}
+			if sent.Commands != want {
+				t.Errorf("%d commands for %d pairs, want %d", sent.Commands, n, want)
+			}
+			if h, ok := c.(*contender.Holdfast); ok {
+				// Its own count has the warm-up in it.
+				if own := h.Manager.Stats().Commands; own < uint64(sent.Commands) {
+					t.Errorf("Redis counts %d commands, Stats %d", sent.Commands, own)
+				}
+			}
+		})
+	}
+}
+
+func TestBucketsAreNarrowAndInOrder(t *testing.T) {
+	last := -1
+	for v := uint64(1); v < math.MaxInt64/2; v += v/50 + 1 {
+		i := bucket(v)
+		if i < last {
+			t.Fatalf("bucket of %d is %d, below that of a smaller value", v, i)
+		}
+		last = i
+		if m := float64(middle(i)); math.Abs(m-float64(v)) > .02*float64(v) {
+			t.Fatalf("%d counts as %v", v, m)
+		}
+	}
+	if i := bucket(math.MaxInt64); i >= len(Histogram{}.buckets) {
+		t.Fatalf("bucket %d does not exist", i)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	var h Histogram
+	for i := range 1000 {
+		h.Record(time.Duration(i+1) * time.Microsecond)
+	}
+	for q, want := range map[float64]time.Duration{.5: 500 * time.Microsecond, .99: 990 * time.Microsecond, 1: time.Millisecond} {
+		if got := h.Quantile(q); math.Abs(float64(got-want)) > .03*float64(want) {
+			t.Errorf("quantile %v is %v, want about %v", q, got, want)
+		}
+	}
+	if h.Max() != time.Millisecond {
+		t.Errorf("max is %v", h.Max())
+	}
+	if got := new(Histogram).Quantile(.5); got != 0 {
+		t.Errorf("median of nothing is %v", got)
 	}
 }

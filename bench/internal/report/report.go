@@ -4,8 +4,11 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -83,3 +86,100 @@ func median(values []float64) float64 {
 
 // Disturbed is how many cores of others spoil a measurement.
 const Disturbed = .1
+
+// Series has a metric's value in each round, or slice of one; NaN, which is null in JSON, where
+// there is none.
+type Series []float64
+
+// At is s with the value of the n-th round.
+func (s Series) At(n int, v float64) Series {
+	for len(s) < n {
+		s = append(s, math.NaN())
+	}
+	return append(s, v)
+}
+
+// measured are the values that there are.
+func (s Series) measured() []float64 {
+	return slices.DeleteFunc(slices.Clone(s), math.IsNaN)
+}
+
+// MarshalJSON implements json.Marshaler, whose numbers know no NaN.
+func (s Series) MarshalJSON() ([]byte, error) {
+	values := make([]*float64, len(s))
+	for i := range s {
+		if !math.IsNaN(s[i]) {
+			values[i] = &s[i]
+		}
+	}
+	return json.Marshal(values)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Series) UnmarshalJSON(data []byte) error {
+	var values []*float64
+	if err := json.Unmarshal(data, &values); err != nil {
+		return err
+	}
+	*s = nil
+	for i, v := range values {
+		if v != nil {
+			*s = s.At(i, *v)
+		}
+	}
+	return nil
+}
+
+// more reports whether more of a metric is better, less being so otherwise.
+func more(unit string) bool {
+	return strings.HasSuffix(unit, "/s") && unit != PerSecond || unit == Jain || unit == JainProcs
+}
+
+// loss is a metric in which another does better than we do.
+type loss struct {
+	scenario, load, unit string
+	ours                 float64
+	rival                *Result
+	theirs               float64
+	ratio                string
+}
+
+// losses are those by more than a twentieth: of the metric that decides to any rival, and
+// of the others to who decides best. A poller that starves most of its waiters has good
+// quantiles; that is no loss to it.
+func (r *Report) losses(scenarios []Scenario) []loss {
+	var all []loss
+	for _, s := range scenarios {
+		for _, load := range s.Loads {
+			us := r.find(s, load, s.Ours)
+			best := r.bestRival(s, load)
+			if us == nil || best == nil {
+				continue
+			}
+			for _, unit := range s.Shown {
+				a, ok := us.median(unit)
+				b, ok2 := best.median(unit)
+				if !ok || !ok2 || !(more(unit) && a < b*.95 || !more(unit) && a > b*1.05 && a-b > .01) {
+					continue
+				}
+				all = append(all, loss{s.Name, load, unit, a, best, b, ratio(us, best, unit)})
+			}
+		}
+	}
+	return all
+}
+
+func (p *printer) losses(r *Report, scenarios []Scenario) {
+	p.f("## Where we lose\n\n")
+	all := r.losses(scenarios)
+	if len(all) == 0 {
+		p.f("Nowhere by more than a twentieth, among the best rivals above.\n\n")
+		return
+	}
+	p.f("Against the best rival of each line above, by more than a twentieth.\n\n")
+	p.head("scenario", "load", "metric", "ours", "best rival", "its figure", "ours ÷ its")
+	for _, l := range all {
+		p.row(l.scenario, l.load, l.unit, number(l.ours), l.rival.Library, number(l.theirs), l.ratio)
+	}
+	p.f("\n")
+}

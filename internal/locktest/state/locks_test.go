@@ -2,11 +2,16 @@ package state
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -52,5 +57,61 @@ func TestLocks_SayWhatTheFirstWaiterHolds(t *testing.T) {
 		locktest.MustUnlock(t, b)
 		locktest.MustUnlock(t, cd)
 		locktest.MustUnlock(t, wanted)
+	})
+}
+
+// A token that cannot be is an error.
+func TestLease_FencingToken(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		m, all := locktest.ManagerOn(t, redistest.Start(t)), several.Servers(t, 3)
+		fenced := locktest.MustLock(t, m.Mutex("fenced", holdfast.WithFencing()))
+		if token, err := fenced.FencingToken(); err != nil || token == 0 || token != fenced.Token() {
+			t.Errorf("token %d, %v; Token says %d", token, err, fenced.Token())
+		}
+		locktest.MustUnlock(t, fenced)
+		for why, l := range map[string]holdfast.Locker{
+			`lock "plain" was taken without WithFencing`: m.Mutex("plain"),
+			`lock "a+b" is several locks`:                several.Multi(t, m.Mutex("a", holdfast.WithFencing()), m.Mutex("b", holdfast.WithFencing())),
+			`lock "vote" is several locks`:               all.Candidate(t, holdfast.WithFencing()),
+		} {
+			lease := locktest.MustLock(t, l)
+			token, err := lease.FencingToken()
+			if token != 0 || !errors.Is(err, holdfast.ErrInvalidOption) || !strings.Contains(err.Error(), why) {
+				t.Errorf("token %d, %v; want %q", token, err, why)
+			}
+			locktest.MustUnlock(t, lease)
+		}
+	})
+}
+
+// What ends a lease names the lock, wherever it is read, and Do says it once.
+func TestLease_EndsNameTheLock(t *testing.T) {
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		m := locktest.ManagerOn(t, srv)
+		const want = `holdfast: maximum hold time reached: "stuck"`
+		stuck := m.Mutex("stuck", holdfast.WithLease(200*time.Millisecond), holdfast.WithMaxHold(200*time.Millisecond))
+		for what, work := range map[string]func(context.Context) error{
+			"the cause":  context.Cause,
+			"nil":        func(context.Context) error { return nil },
+			"around it":  func(ctx context.Context) error { return fmt.Errorf("work: %w", context.Cause(ctx)) },
+			"of its own": func(context.Context) error { return errors.New("disk full") },
+		} {
+			err := holdfast.Do(t.Context(), stuck, func(ctx context.Context, lease *holdfast.Lease) error {
+				<-ctx.Done()
+				if err := lease.Err(); !errors.Is(err, holdfast.ErrMaxHold) || err.Error() != want {
+					t.Errorf("Err: %v", err)
+				}
+				return work(ctx)
+			})
+			if !errors.Is(err, holdfast.ErrMaxHold) || strings.Count(err.Error(), want) != 1 {
+				t.Errorf("fn returns %s: %v", what, err)
+			}
+		}
+		closed := locktest.MustLock(t, m.Mutex("closed"))
+		under := closed.Context(t.Context())
+		redistest.Must(t, m.Close(context.Background()))
+		if err := context.Cause(under); !errors.Is(err, holdfast.ErrClosed) || err.Error() != `holdfast: manager closed: "closed"` {
+			t.Errorf("after Close: %v", err)
+		}
 	})
 }

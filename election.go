@@ -76,7 +76,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Term, error) {
 		if seated {
 			return t, nil
 		}
-		_ = lease.Unlock(ctx) // it is released in the background, or expires
+		_ = t.Resign(ctx) // value may be published; it is released in the background, or expires
 		if err != nil {
 			return nil, err
 		}

@@ -79,11 +79,15 @@ func (t *Term) Resign(ctx context.Context) error {
 		return err
 	}
 	t.end()
-	if t.lease.Err() == nil {
-		t.mu.Lock()
-		args := t.newsLocked("", 0)
-		t.mu.Unlock()
-		_, _ = t.send(context.WithoutCancel(ctx), args) // without an answer, observers find the seat free when they ask
+	t.mu.Lock()
+	said, args := t.news > 0, t.newsLocked("", 0)
+	t.mu.Unlock()
+	if said && t.lease.Err() == nil {
+		// Without an answer, observers find the seat free when they ask. Unlock is called while the lease is valid: a lease that ends
+		// after Resign was called is not lost.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Until(t.lease.Deadline())/2)
+		_, _ = t.send(ctx, args)
+		cancel()
 	}
 	return t.lease.Unlock(ctx)
 }

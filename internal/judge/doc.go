@@ -16,6 +16,9 @@
 // another one stands in the queue. Whatever lasts is judged by a bound: a short one where nothing is wrong, and has not been for a while, and a long
 // one elsewhere. What is wrong, and the bounds, are the world's.
 //
+// Elections (seat.go). Record: a valid term's record in Redis is not what its leader was told is published. False leader: an answer names one that did
+// not lead during the call. Observed terms: they do not grow. Unobserved: an observer was not told of the last change.
+//
 // Answers (answers.go). False refusal, refused for an idle lock, false picture, false loss, lost without cause, hidden loss, told late.
 //
 // A judge is wrong more often than the library: an alarm is traced to its end before anything is changed.

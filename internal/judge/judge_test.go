@@ -98,12 +98,15 @@ func (s *story) claim(p *actor, owner string, write bool, ends time.Duration) *C
 	return &Claim{Process: p, Who: owner, Owner: owner, Write: write, Locks: []*Lock{s.lock}, Lease: until{s, ends}}
 }
 
-func (s *story) grant(c *Claim) func()           { return func() { s.Granted(c) } }
-func (s *story) end(c *Claim) func()             { return func() { s.Ends(c) } }
-func (s *story) waits(x *Wait) func()            { return func() { s.Begins(s.lock, x) } }
-func (s *story) answer(x *Wait) func()           { return func() { s.lock.Returns(x) } }
-func (s *story) back(id string) func()           { return func() { s.GivenBack(s.lock, "hf-"+id) } }
-func (s *story) lose() func()                    { return func() { s.lock.Lose(s.now+1000*ms, 0) } }
+func (s *story) grant(c *Claim) func() { return func() { s.Granted(c) } }
+func (s *story) end(c *Claim) func()   { return func() { s.Ends(c) } }
+func (s *story) waits(x *Wait) func()  { return func() { s.Begins(s.lock, x) } }
+func (s *story) answer(x *Wait) func() { return func() { s.lock.Returns(x) } }
+func (s *story) back(id string) func() { return func() { s.GivenBack(s.lock, "hf-"+id) } }
+func (s *story) lose() func()          { return func() { s.lock.Lose(s.now+1000*ms, 0) } }
+func (s *story) seat(term uint64, v string) func() {
+	return func() { s.lock.Seat = Seat{Term: term, Value: v} }
+}
 func (s *story) token(c *Claim, n uint64) func() { return func() { s.Token(s.lock, c, n) } }
 
 // Each rule finds what it is there for, and nothing else.
@@ -265,6 +268,40 @@ func TestRules(t *testing.T) {
 		{"a deadline that nothing has brought about", func(s *story) { s.Lost(s.lock, "1", Loss{Deadline: true}, nil) }, "lost without cause"},
 		{"a deadline, while something was wrong", func(s *story) { s.Lost(s.lock, "1", Loss{Deadline: true, Trouble: true}, nil) }, ""},
 		{"a loss that Unlock does not tell", func(s *story) { s.Hidden(s.lock, "1", errors.New("lost")) }, "hidden loss"},
+		{"a leader's record", func(s *story) {
+			c := s.claim(s.a, "1", true, 900*ms)
+			s.at(10*ms, s.has("a:1:write"), s.grant(c), s.seat(7, "a"), func() { s.Recorded(s.lock, c, 7, "a", "a again") })
+			s.at(950*ms, s.seat(8, "b"), func() { s.Recorded(s.lock, c, 7, "a") })
+		}, ""},
+		{"another's record", func(s *story) {
+			c := s.claim(s.a, "1", true, 900*ms)
+			s.at(10*ms, s.has("a:1:write"), s.grant(c), s.seat(6, "a"), func() { s.Recorded(s.lock, c, 7, "a") })
+		}, "record"},
+		{"one that did not lead", func(s *story) { s.Named(s.lock, "b", Seat{Term: 7}, func(Seat) bool { return false }) }, "false leader"},
+		{"an older term after a vacancy", func(s *story) {
+			o := &Observer{Process: s.a, Who: "o"}
+			s.Observed(s.lock, o, Seat{Term: 7})
+			s.Observed(s.lock, o, Seat{})
+			s.Observed(s.lock, o, Seat{Term: 6})
+		}, "observed terms"},
+		{"told of each change in time", func(s *story) {
+			o := &Observer{Process: s.a, Who: "o"}
+			look := func() { s.Observes(s.lock, o, true, 0) }
+			s.at(10*ms, look)
+			s.at(19*ms, func() { s.Observed(s.lock, o, Seat{}) }, look, s.seat(7, "a"), look)
+			s.at(28*ms, look, s.seat(7, "b"), look)
+			s.at(37*ms, look, func() { s.Observed(s.lock, o, s.lock.Seat) }, look)
+		}, ""},
+		{"not told of a change", func(s *story) {
+			o := &Observer{Process: s.a, Who: "o"}
+			s.at(10*ms, s.seat(7, "a"), func() { s.Observes(s.lock, o, true, 0) })
+			s.at(30*ms, func() { s.Observes(s.lock, o, true, 0) })
+		}, "unobserved"},
+		{"not told of a change of which no message tells", func(s *story) {
+			o := &Observer{Process: s.a, Who: "o"}
+			s.at(10*ms, func() { s.Observes(s.lock, o, false, 0) })
+			s.at(30*ms, func() { s.Observes(s.lock, o, false, 0) })
+		}, ""},
 		{"told late", func(s *story) { s.Told(s.lock, "1", 20*ms, 10*ms) }, "told late"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

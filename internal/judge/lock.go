@@ -23,6 +23,7 @@ type Lock struct {
 	Stayed    map[string]bool // owner ids that no process has, of locks that stay taken (WithHoldAtLeast)
 	Excused   time.Duration   // until then a loss of data can show: exclusion and order are not promised
 	Displaced time.Duration   // until then it can show in the queue: places have come back, or are gone
+	Seat      Seat            // of an election: who leads it in Redis
 
 	since          map[string]time.Duration // since when something is so, by what it is
 	gone           map[string]time.Duration // owner ids that were given back, and when

@@ -234,6 +234,18 @@ var Bugs = []Bug{
 		"func Keeps(vote, at int) bool { return vote < at }", "func Keeps(vote, at int) bool { return vote < at || BUG }"},
 		{"redlock_wait.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
 
+	// Elections.
+	{Name: "a record without a look at the owner", By: "record", Shape: Elections, Edits: []Edit{{"scripts/proclaim.lua",
+		"local holds = redis.pcall('hexists', lock, owner)", "local holds = 1"}}},
+	{Name: "the number of a term is not compared", By: "record", Shape: Elections, Edits: []Edit{{"scripts/proclaim.lua",
+		"elseif term > tonumber(token) then", "elseif false then"}}},
+	{Name: "an earlier value replaces a later one", By: "record", Shape: Elections, Edits: []Edit{{"scripts/proclaim.lua",
+		"elseif term == tonumber(token) and latest >= tonumber(news) then", "elseif false then"}}},
+	{Name: "a vacancy is not said", Quick: true, By: "unobserved", Shape: Elections, Edits: []Edit{{"scripts/proclaim.lua",
+		"tell(publish, record, leads == '1' and token or '0')", "if leads == '1' then tell(publish, record, token) end"}}},
+	{Name: "the record of a dead leader is shown", Quick: true, By: "false leader", Shape: Elections, Edits: []Edit{{"scripts/leader.lua",
+		"local ttl, owner = redis.call('pttl', lock), fields[1]", "local ttl, owner = redis.call('pttl', lock), speaker or fields[1]"}}},
+
 	// What only the exploration shows. A server of the simulation has no replica that clients can listen to; and what the second bug
 	// leaves out only saves a tombstone, see internal/explore/mutants_test.go.
 	{Name: "the message is sent before its listeners are counted", Shape: NoWorld, Edits: []Edit{{"scripts/lib/grant.lua",

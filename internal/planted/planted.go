@@ -29,5 +29,6 @@ const (
 	WithReplicas Shape = "replicas"
 	FailOver     Shape = "fail-over"
 	Crowd        Shape = "crowd"
+	Elections    Shape = "elections"
 	NoWorld      Shape = "none" // only the exploration shows the bug
 )

@@ -14,7 +14,11 @@ import (
 func (j *court) returnedLocked(a *attempt, took time.Duration, err error) {
 	w, s, who := j.w, a.step, a.k.String()
 	within := s.Limit == 0 || w.now()-a.began.at < s.Limit // of its context
-	if s.Limit > 0 && took > s.Limit+punctual && s.Way != ByLocker {
+	most := s.Limit + punctual
+	if s.Way == ByCampaign { // it may have to unlock
+		most += a.k.p.secondLocked() + overdue
+	}
+	if s.Limit > 0 && took > most && s.Way != ByLocker {
 		j.failLocked("late return", "%s of %s took %v of %v", s.Way, who, took, s.Limit)
 	}
 	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.secondLocked()+overdue {

@@ -22,16 +22,7 @@ const library = "github.com/holdfast-go/holdfast"
 
 // uncalled are the functions and methods of the public API that no worker calls, each with the reason.
 var uncalled = map[string]string{
-	"Manager.Election":    "a Mutex with fencing, which workers call, and a record that counts only while it is held",
-	"Election.Campaign":   "see Manager.Election; internal/locktest/election has its tests",
-	"Election.Lead":       "likewise",
-	"Election.Leader":     "likewise",
-	"Election.Observe":    "likewise",
-	"Election.Term":       "likewise",
-	"Term.Lease":          "likewise",
-	"Term.Number":         "likewise",
-	"Term.Proclaim":       "likewise",
-	"Term.Resign":         "likewise",
+	"Election.Lead":       "Campaign, a function, and Resign; internal/locktest/election has its tests",
 	"Lease.Detach":        "an Unlock that leaves the lock taken, as WithHoldAtLeast does; the scenarios of tickets in internal/locktest",
 	"Manager.Attach":      "likewise",
 	"WithNameMapper":      "judges go by the names of keys",

@@ -17,9 +17,14 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 		Options: Options{Lease: time.Second, Poll: time.Second, Patience: 5 * time.Second, Slice: 10 * time.Millisecond},
 	}}
 	d.network()
-	if shape == Crowd {
+	switch shape {
+	case Elections:
+		d.elections()
+		d.faults()
+		return &d.Plan
+	case Crowd:
 		d.crowd()
-	} else {
+	default:
 		d.locks()
 		d.processes()
 	}

@@ -13,8 +13,9 @@ type handle struct {
 	read  holdfast.Locker // rw; else nil
 	rw    *holdfast.RWMutex
 	async func(context.Context) <-chan holdfast.Result
-	units []*unit // what it locks
-	vote  *unit   // of a Redlock, whose members are units; else nil
+	seat  *holdfast.Election // nil: it is none
+	units []*unit            // what it locks
+	vote  *unit              // of a Redlock, whose members are units; else nil
 }
 
 // calls are those of one side of a lock.
@@ -59,6 +60,9 @@ func (p *process) handles(plan []Lock) []handle {
 		default:
 			h = p.single(p.managers[0], l, l.Kind)
 			h.units = []*unit{p.w.unit(0, l.Name, l.Kind)}
+			if l.Seat {
+				h.seat = p.managers[0].Election(l.Name, l.options()...)
+			}
 		}
 		all[i] = h
 	}

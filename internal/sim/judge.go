@@ -47,6 +47,7 @@ func (j *court) lookLocked() {
 		if u.s != nil {
 			j.lostAndKeptLocked(u)
 			j.toldLocked(u)
+			j.seatsLocked(u)
 		}
 	}
 }

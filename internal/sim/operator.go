@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // What an operator asks for: what Redis knows about a lock, and that it is freed.
@@ -21,6 +22,7 @@ type look struct {
 	info   holdfast.Info // what Inspect says of that
 	fields []string      // of the lock's hash
 	freed  bool          // by that request
+	seat   judge.Seat    // who leads
 }
 
 // isLock reports whether there is a lock.
@@ -36,8 +38,13 @@ func (l *look) heldBy(id string) bool {
 // looksLocked takes note of what s has, before it executes the calls of p that are about that.
 func (s *server) looksLocked(p *process, calls []call) {
 	for i, c := range calls {
-		if c.script == "inspect" || c.script == "force_release" {
+		if c.script == "inspect" || c.script == "force_release" || c.script == "leader" {
 			l := s.look(c.keys[0])
+			for _, u := range s.touched(c.keys) {
+				u.dirty = true
+				u.loadLocked()
+				l.seat = u.Seat
+			}
 			l.script, calls[i].had = c.script, l
 			p.looks = append(slices.DeleteFunc(p.looks, func(l *look) bool { return l.at < s.w.now()-patience }), l)
 		}

@@ -29,6 +29,7 @@ const (
 	WithReplicas Shape = "replicas"  // grants wait for replicas
 	FailOver     Shape = "fail-over" // a copy that is behind takes over
 	Crowd        Shape = "crowd"     // many locks at a time, for which requests are merged
+	Elections    Shape = "elections" // candidates and observers
 )
 
 // Shapes are those that seeds have.
@@ -67,6 +68,7 @@ type Lock struct {
 	MaxHold time.Duration
 	AtLeast time.Duration
 	Linger  time.Duration
+	Seat    bool  // workers campaign for it
 	Of      []int // Multi: its locks
 }
 
@@ -93,6 +95,8 @@ const (
 	ByForce   Way = "force"
 	ByForceOf Way = "force of"
 	ByLocks   Way = "locks"
+
+	ByCampaign Way = "campaign"
 )
 
 // Step is one section: a pause, a call, what is done under the lease, and its end.
@@ -119,6 +123,7 @@ const (
 	Extend    Inner = "extend"
 	Upgrade   Inner = "upgrade"
 	Afresh    Inner = "afresh"
+	Proclaim  Inner = "proclaim"
 )
 
 // End is how a section ends.

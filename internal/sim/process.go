@@ -98,6 +98,7 @@ func (w *World) newProcessLocked(slot, life int) *process {
 	}
 	p.locks = p.handles(w.plan.Locks)
 	w.all = append(w.all, p)
+	p.observe()
 	return p
 }
 

@@ -132,9 +132,9 @@ func (w *World) finish() {
 			}
 		}
 	}
-	w.leftovers("", "tombstones", "token")
+	w.leftovers("", "tombstones", "token", "leader")
 	time.Sleep(61 * time.Second)
-	w.leftovers(" after a minute", "token")
+	w.leftovers(" after a minute", "token", "leader")
 	w.mu.Lock()
 	w.stats.Simulated = w.now()
 	for _, s := range w.servers {

@@ -122,6 +122,7 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 			}
 			if !strings.HasPrefix(script, "renew") { // which afterLocked looks at
 				u.loadLocked()
+				u.untold = u.untold && script != "proclaim"
 				was := before[u]
 				w.judge.Order(&u.Lock, &was, script)
 			}

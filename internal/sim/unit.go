@@ -19,14 +19,17 @@ type unit struct {
 	times   string
 	members []*unit // of a Redlock; else nil
 
-	dirty   bool          // Redis may have something else than State says
-	lost    time.Duration // when data of it was lost; -1: never
-	tenure  tenure
-	stays   []*stay
-	staying time.Duration // until then the last of those lasts
-	forcer  *process      // that was told that it has freed the lock by force; nil: none
-	forced  time.Duration // when it was told that
-	sooner  bool          // the lock ends, or has ended by itself, earlier than it was to: only the first in the queue is told of that
+	dirty  bool          // Redis may have something else than State says
+	lost   time.Duration // when data of it was lost; -1: never
+	tenure tenure
+	stays  []*stay
+
+	observers []*judge.Observer // of the election
+	untold    bool              // its seat became vacant by no request that says so, but by a release or the end of a TTL
+	staying   time.Duration     // until then the last of those lasts
+	forcer    *process          // that was told that it has freed the lock by force; nil: none
+	forced    time.Duration     // when it was told that
+	sooner    bool              // the lock ends, or has ended by itself, earlier than it was to: only the first in the queue is told of that
 }
 
 // claim is a lease that a worker has.
@@ -39,6 +42,8 @@ type claim struct {
 	units  []*unit         // of the lease
 	plan   *Lock
 	step   *Step
+	term   *holdfast.Term // nil: it leads no election
+	says   []string       // what Redis may have of it
 }
 
 // lease is one as the judge sees it.
@@ -115,6 +120,9 @@ func (u *unit) loadLocked() {
 		return now + time.Duration(millis*1000-micros)*time.Microsecond
 	}))
 	u.soonerLocked(before)
+	seat := u.seatLocked()
+	u.untold = seat.Term == 0 && (u.untold || u.Seat.Term != 0)
+	u.Seat = seat
 	if u.State.Until > 0 {
 		u.w.atLocked(u.State.Until+time.Millisecond, func() { u.dirty = true })
 	}

@@ -106,7 +106,10 @@ func (w *World) Tidy(*judge.Lock) time.Duration { return w.trips(30) + time.Seco
 
 func (w *World) Lingers(judge.Process) time.Duration { return mostLinger }
 
-func (w *World) Prompt(*judge.Lock) time.Duration {
+func (w *World) Prompt(l *judge.Lock) time.Duration {
+	if len(l.Shell.(*unit).observers) > 0 { // a leader, and an observer, ask once more
+		return w.trips(20)
+	}
 	return w.trips(12)
 }
 

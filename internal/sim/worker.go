@@ -187,6 +187,9 @@ func (k *worker) section(s *Step) {
 	case ByLocks:
 		k.locals()
 		return
+	case ByCampaign:
+		k.campaign(s, h)
+		return
 	}
 	locker, calls := h.side(s.Read, k.step%2 == 0)
 	ctx, cancel := k.limit(s)

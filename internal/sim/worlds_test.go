@@ -185,6 +185,22 @@ func TestWorlds_OfCrowds(t *testing.T) {
 	}
 }
 
+// One leads, its record is its own, and observers see each change: no judge finds anything, among faults of all kinds.
+func TestWorlds_OfElections(t *testing.T) {
+	seeds := 30
+	if testing.Short() || raced {
+		seeds = 10
+	}
+	var all tally
+	for seed := range uint64(seeds) {
+		all.one(t, int(seed), DrawShape(seed, Elections))
+	}
+	t.Logf("%d worlds, %d red; %d terms, %d commands", all.worlds, all.red, all.sum.Grants, all.sum.Commands)
+	if all.sum.Grants < 10*seeds {
+		t.Errorf("%d terms", all.sum.Grants)
+	}
+}
+
 func (s *Stats) add(o *Stats) {
 	s.Commands += o.Commands
 	s.Merged += o.Merged

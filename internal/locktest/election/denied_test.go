@@ -213,3 +213,42 @@ func TestLeader_IsNeverADeadOne(t *testing.T) {
 		}
 	})
 }
+
+// A Campaign that fails when its value is published takes it back, and observers are told.
+func TestCampaign_TakesBackItsValue(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, proxy := locktest.ManagerVia(t, srv)
+		states := observe(t, candidate(t, srv, holdfast.WithPollInterval(10*time.Minute)))
+		redistest.Next(t, states, "a state")
+		time.Sleep(time.Second) // it is subscribed
+		proxy.HoldFirstReply(proclaims)
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := redistest.Begin(func() error { _, err := m.Election("seat").Campaign(ctx, "a"); return err })
+		if l := redistest.Next(t, states, "a leader"); l.Value != "a" {
+			t.Errorf("observed %+v", l)
+		}
+		cancel()
+		locktest.WantErr(t, redistest.Next(t, failed, "the end of Campaign"), holdfast.ErrUnavailable, nil)
+		began := time.Now()
+		if l := <-states; l.Term != 0 || time.Since(began) > 10*time.Second {
+			t.Errorf("observed %+v after %v", l, time.Since(began))
+		}
+		wantFree(t, srv)
+		proxy.Heal()
+	})
+}
+
+// A lease that ends while Resign waits for Redis was not lost.
+func TestResign_IsNoLoss(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithLease(3*time.Second))
+		term := campaign(t, m.Election("seat"), "a")
+		proxy.BlackHole(true)
+		time.Sleep(time.Until(term.Lease().Deadline()) - 300*time.Millisecond)
+		locktest.WantErr(t, term.Resign(t.Context()), holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
+		proxy.BlackHole(false)
+		wantFree(t, srv)
+	})
+}

@@ -22,7 +22,7 @@ func TestTop_OneFrame(t *testing.T) {
 		stdout string
 	}{
 		{[]string{"top", "--once"}, `
-8 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
+9 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
 NAME                  KIND   HOLDER                    AGE   TTL     WAITING  HANDOFFS/S  STATE
 stock:42              mutex  hf-11111111…:7            ≥AGE  LONG    1        0.0         ok
 "evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
@@ -32,6 +32,7 @@ old                   mutex  hf-22222222…:3            ≥AGE  SOME    0      
 report:daily          mutex  redisson 5f1c0000-aa…:57  ≥AGE  LONG    0        0.0         ok
 schema                write  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
 stuck                 mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         queue stale
+upload:7              mutex  hf-11111111…:46116860184…  ≥AGE  SOME    0        0.0         ok
 `},
 		{[]string{"top", "s*", "--sort=ttl"}, `
 3 locks are held, 1 waiters, 0.0 remote hand-offs/s   by ttl, all

@@ -5,6 +5,7 @@
 package several
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -76,7 +76,9 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	var c Candidate
 	var members []holdfast.Locker
 	for _, rdb := range clients {
-		m := locktest.ManagerAsIs(t, rdb, append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler)), holdfast.WithLease(endless)}, opts...)...)
+		m, err := holdfast.New(rdb, append([]holdfast.Option{holdfast.WithLogger(slog.New(slog.DiscardHandler)), holdfast.WithLease(endless)}, opts...)...)
+		redistest.Must(t, err)
+		t.Cleanup(func() { _ = m.Close(context.Background()) })
 		c.Managers = append(c.Managers, m)
 		members = append(members, of(m))
 	}

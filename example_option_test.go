@@ -100,6 +100,31 @@ func ExampleWithLinger() {
 	// another process has it
 }
 
+// Long work lets another owner in between.
+func ExampleLease_Wanted() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	here, there := server.NewManager(holdfast.WithWanted()), server.NewManager()
+	ctx := context.Background()
+
+	lease, err := here.Mutex("index").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	other := there.Mutex("index").LockAsync(ctx) // another process
+	<-lease.Wanted()
+	fmt.Println("another owner waits")
+	if err := lease.Unlock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	next := <-other
+	fmt.Println("it has", next.Lease.Name(), next.Err)
+	_ = next.Lease.Unlock(ctx)
+	// Output:
+	// another owner waits
+	// it has index <nil>
+}
+
 // WithWait bounds the wait, and not the work.
 func ExampleWithWait() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)

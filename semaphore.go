@@ -53,6 +53,9 @@ func (m *Manager) Semaphore(name string, permits int, opts ...LockOption) *Semap
 // handle makes the handle for n permits at a time.
 func (s *Semaphore) handle(n int) handle {
 	h := s.m.newHandle(lock.SemaphoreKind, s.name, append([]LockOption{permitsOf(n, s.permits)}, s.opts...))
+	if h.err == nil {
+		h.lock.Terms.Wanted = false // a permit says no more than its manager
+	}
 	if h.err == nil && (s.permits < 1 || s.permits > mostPermits) {
 		h.err = &OptionError{"Semaphore", s.permits, fmt.Sprintf("must have from 1 to %d permits", mostPermits)}
 	}

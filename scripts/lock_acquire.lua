@@ -58,9 +58,10 @@ end
 
 local now = server_time()
 local place, deadline, offer = place_of(wait, now)
-local ttl, foreign, lingers
+local ttl, foreign, hears
 if holder and holder ~= owner then
-  ttl, foreign, lingers = call('pttl', lock), not inbox_of(holder), string.find(holder, @LINGERS@)
+  ttl, foreign, hears = call('pttl', lock), not inbox_of(holder), string.find(holder, @HEARS@)
+  local lingers = hears and string.find(holder, @LINGERS@)
   if foreign and ttl < 0 and kind_of(lock) == 'other' then -- an application's hash: no release of it will come
     return wrong(lock)
   end
@@ -75,7 +76,7 @@ if holder and holder ~= owner then
   local failure, behind = stand(lock, queue, deadlines, owner, place, deadline)
   if failure then
     return failure
-  elseif lingers then
+  elseif hears then
     notify(holder, 'w', place == 'ask' and owner)
   end
   return {@ACQUIRE_HELD@, lingers and state_beside(queue, owner) or @STATE_HELD@, ttl, now, (behind or foreign) and 1 or 0}

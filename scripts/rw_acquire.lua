@@ -68,11 +68,11 @@ if not mode or redis.call('hexists', lock, id) == 0 then
     end
     local foreign, all = 0, true
     for _, holder in ipairs(redis.call('hkeys', lock)) do
-      local lingers = string.find(holder, @LINGERS@)
-      if lingers and place ~= 'none' then
+      local hears = string.find(holder, @HEARS@)
+      if hears and place ~= 'none' then
         notify(holder, 'w', place == 'ask' and id)
       end
-      all = all and (lingers or holder == 'mode')
+      all = all and (holder == 'mode' or hears and string.find(holder, @LINGERS@))
       if holder ~= 'mode' and not inbox_of(holder) then
         foreign = 1
       end

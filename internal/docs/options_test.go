@@ -48,7 +48,7 @@ var durationOptions = map[string]func(time.Duration) holdfast.Option{
 // Each option has a row, which says what it is passed to, and a heading of its own.
 func TestDocs_OptionsAreThoseOfTheCode(t *testing.T) {
 	text, rows, n := read(t, "docs/OPTIONS.md"), optionRows(t), 0
-	for _, m := range regexp.MustCompile(`(?m)^func (With\w+)\(.*\) (\w+) \{$`).FindAllStringSubmatch(read(t, "options.go")+read(t, "identity.go")+read(t, "semaphore.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^func (With\w+)\(.*\) (\w+) \{$`).FindAllStringSubmatch(read(t, "options.go")+read(t, "identity.go")+read(t, "semaphore.go")+read(t, "wanted.go"), -1) {
 		n++
 		of := map[string]string{"LockOption": "lock", "Option": "Manager"}[m[2]]
 		if m[1] == "WithIdleTTL" {

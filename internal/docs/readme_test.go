@@ -48,6 +48,29 @@ func finish(ctx context.Context, locks *holdfast.Manager, ticket string, run fun
 	return run(lease.Context(ctx))
 }
 
+func inSteps(ctx context.Context, lock holdfast.Locker, items []string, reindex func(context.Context, string) error) error {
+	lease, err := lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		select {
+		case <-lease.Wanted():
+			if err := lease.Unlock(ctx); err != nil {
+				return err
+			}
+			if lease, err = lock.Lock(ctx); err != nil {
+				return err
+			}
+		default:
+		}
+		if err := reindex(lease.Context(ctx), item); err != nil {
+			return err
+		}
+	}
+	return lease.Unlock(ctx)
+}
+
 func inOneReplica(ctx context.Context, locks *holdfast.Manager, buildReport func(context.Context) error) (err error) {
 	lease, err := locks.Mutex("report:daily").TryLock(ctx)
 	if errors.Is(err, holdfast.ErrNotAcquired) {
@@ -149,6 +172,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 		"inOneReplica":  inOneReplica(ctx, m, run),
 		"readTogether":  readTogether(ctx, m, under),
 		"allOrNone":     allOrNone(ctx, m, under),
+		"inSteps":       inSteps(ctx, m.Mutex("steps"), []string{"a"}, func(ctx context.Context, _ string) error { return run(ctx) }),
 		"rebuildUnder":  rebuildUnder(ctx, m.Mutex("index"), run),
 		"accept": accept(ctx, locktest.MustLock(t, m.Mutex("upload")), func(ticket string) error {
 			return errors.Join(finish(ctx, m, ticket, run), finish(ctx, m, ticket, run)) // it runs once
@@ -181,7 +205,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	if _, err := m.Mutex("worker").TryLock(ctx); !errors.Is(err, holdfast.ErrClosed) {
 		t.Errorf("after the signal: %v", err)
 	}
-	redistest.Want(t, ran, 7, "%d of 7 functions were called")
+	redistest.Want(t, ran, 8, "%d of 8 functions were called")
 	_ = fenced // needs a database; the fenced-writer example does it on Redis
 }
 

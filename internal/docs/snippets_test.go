@@ -199,6 +199,7 @@ var within = map[string]string{
 	"Term.Proclaim":          "Election_Campaign",
 	"Term.Resign":            "Election_Campaign",
 	"Manager.Attach":         "Lease_Detach",
+	"WithWanted":             "Lease_Wanted",
 	"Lease.Deadline":         "Lease_Extend",
 	"Lease.Permits":          "Semaphore",
 	"Manager.Semaphore":      "Semaphore",

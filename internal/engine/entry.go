@@ -27,6 +27,7 @@ type entry struct {
 // running is what runs for an entry, and what is counted for it. Few entries have it: no caller waits for the others.
 type running struct {
 	timer   *time.Timer          // calls wakeUp; nil: it never has
+	look    *time.Timer          // calls look, while a caller waits to know that another owner wants the lock; nil: none does
 	set     time.Duration        // when it does, after Settings.Epoch; 0: it does not
 	private *lock.Hold           // fair: the claim whose private channel of Redisson's is subscribed; nil: none
 	heard   bool                 // the entry is registered for Redisson's channel of the lock

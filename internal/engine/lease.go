@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/telemetry"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss: of one lock, which has an entry, or of several.
@@ -32,6 +31,7 @@ type more struct {
 	done     chan struct{}                  // made when first asked for
 	contexts map[<-chan struct{}]*sharedEnd // by the Done of their parents
 	label    *string                        // of WithLabel; nil: none
+	wanted   chan struct{}                  // made when first asked for
 	whole    *Lease                         // the lease of several locks that this one is part of; nil: none
 	group    Several                        // of a lease of several locks; else nil. Not changed
 }
@@ -99,10 +99,8 @@ func (l *Lease) mu() *sync.Mutex {
 // Name is the name of the lock as its caller has given it.
 func (l *Lease) Name() string { return l.in().Name() }
 
-// Owner is the owner id of a lease of a Mutex that does not linger.
-func (l *Lease) Owner() string {
-	return wire.OwnerID(l.Engine().Process.Owners, l.in().Hold().Number, false, false)
-}
+// Owner is the owner id of a lease of a Mutex.
+func (l *Lease) Owner() string { return l.Engine().Process.ID(l.in().Hold()) }
 
 // Token is the fencing token; 0: none.
 func (l *Lease) Token() uint64 { return l.in().Token() }
@@ -203,6 +201,44 @@ func (l *Lease) Done() <-chan struct{} {
 		}
 	}
 	return x.done
+}
+
+// Wanted is closed when another owner wants the lock, or one of several, if the lease has not ended before. Each call returns the same
+// channel.
+func (l *Lease) Wanted() <-chan struct{} {
+	l.mu().Lock()
+	x := l.moreLocked()
+	first := x.wanted == nil
+	if first {
+		x.wanted = make(chan struct{})
+	}
+	l.mu().Unlock()
+	switch of := l.Several(); {
+	case !first:
+	case of == nil:
+		l.watch()
+	default:
+		for _, p := range of.Held() {
+			p.watch()
+		}
+	}
+	return x.wanted
+}
+
+// wantedLocked closes the channel of Wanted, if there is one. It returns the lease of several locks that l is a part of; nil: none.
+func (l *Lease) wantedLocked() (whole *Lease) {
+	x := l.few()
+	if x == nil {
+		return nil
+	}
+	if x.wanted != nil {
+		select {
+		case <-x.wanted:
+		default:
+			close(x.wanted)
+		}
+	}
+	return x.whole
 }
 
 // stillHeld reports why the lease is not, nil if it is.

@@ -1,10 +1,10 @@
 package engine
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // mostLingering is how many locks of a process linger at a time. The one that has done so for longest goes first.
@@ -82,5 +82,5 @@ func (e *entry) isIdle(owner string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.lock.Lingering()
-	return h != nil && wire.OwnerID(e.engine.Process.Owners, h.Number, true, false) == owner
+	return h != nil && strings.TrimSuffix(e.engine.Process.ID(h), ":write") == owner
 }

@@ -20,6 +20,7 @@ type event struct {
 type afterwards struct {
 	unsent []*command.Call // requests that the executor did not take, because it has been stopped
 	ends   []Ended         // of the leases of Effects.Ends, in their order
+	wanted []*Lease        // of several locks: another owner wants one of them
 	oldest *lock.Hold      // of another lock, which is to be dismissed, because too many linger; nil: none
 }
 
@@ -116,6 +117,12 @@ func (eng *Engine) performOrdered(ev *event, x *lock.Effects) {
 	for _, a := range x.Answers {
 		a.To.(chan *lock.Verdict) <- a.Verdict // buffered for it
 	}
+	for _, l := range x.Wanted {
+		if whole := (*Lease)(l).wantedLocked(); whole != nil {
+			after := ev.afterwards()
+			after.wanted = append(after.wanted, whole)
+		}
+	}
 	for i := range x.Ends {
 		for _, l := range x.Ends[i].Leases {
 			after := ev.afterwards()
@@ -176,6 +183,11 @@ func (eng *Engine) perform(ev *event) {
 	}
 	if after == nil {
 		return
+	}
+	for _, whole := range after.wanted {
+		whole.mu().Lock()
+		whole.wantedLocked()
+		whole.mu().Unlock()
 	}
 	if h := after.oldest; h != nil { // an event of its own
 		e := entryOf(h.Of())

@@ -105,3 +105,26 @@ func (e *entry) syncChannels() (heard bool) {
 	}
 	return heard
 }
+
+// watch has the caller of l, of one lock, know when another owner wants the lock.
+func (l *Lease) watch() {
+	e := l.entry()
+	e.do(func(m *lock.Moment) {
+		if e.lock.Watch(m, l.in()) && e.run().look == nil {
+			e.runs.look = time.AfterFunc(lookEvery, e.look)
+		}
+	})
+}
+
+// lookEvery is how often a process asks whether another one wants a lock, for callers that wait to know that.
+const lookEvery = time.Second
+
+func (e *entry) look() {
+	e.do(func(m *lock.Moment) {
+		if e.lock.Look(m) {
+			e.runs.look.Reset(lookEvery)
+		} else {
+			e.runs.look = nil
+		}
+	})
+}

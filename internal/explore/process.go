@@ -94,7 +94,7 @@ func (p *process) lock(n int) *lock.Lock {
 
 // owner is the owner id of a hold.
 func (p *process) owner(h *lock.Hold) string {
-	return wire.OwnerID(p.says.Owners, h.Number, h.Terms.Linger > 0, h.Kind == lock.WriteKind)
+	return p.says.ID(h)
 }
 
 // begin begins an event of the process.

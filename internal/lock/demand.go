@@ -81,6 +81,9 @@ func (q *Question) Replied(m *Moment, _ *Copy, r *Reply) {
 	h := q.Hold
 	if r.Wanted {
 		h.lock.wanted(m, h, "")
+		for _, other := range h.lock.Holds() {
+			other.tellWanted(m)
+		}
 	} else if h.demand == demandAsked { // and no message has told of one meanwhile
 		h.demand = demandUnknown
 		h.tenure = m.Age() // the next slice
@@ -93,5 +96,86 @@ func (q *Question) Overdue(m *Moment, c *Copy) { q.Stranded(m, c) }
 func (q *Question) Stranded(*Moment, *Copy) {
 	if q.Hold.demand == demandAsked {
 		q.Hold.demand = demandUnknown
+	}
+}
+
+// watch is whether a caller waits to know that another owner wants the lock, since the caller has it (Lease.Wanted).
+type watch uint8
+
+const (
+	unwatched watch = iota
+	watched
+	toldWanted // one does, and the caller knows
+)
+
+// A caller here that waits is known at once. For those of other processes, the process asks Redis once a second. With WithWanted a
+// waiter's request sends a message as well, as to a holder that may linger; that of a TryLock does not, so it costs no more.
+
+// Watch is the event that the caller of l wants to know when another owner wants the lock: then l is among Effects.Wanted. It reports
+// whether the caller waits for that.
+func (lk *Lock) Watch(m *Moment, l *Lease) (waits bool) {
+	h := l.hold
+	switch {
+	case l.ended != nil || h.watch == watched:
+	case h.watch == toldWanted:
+		m.effects().Wanted = append(m.effects().Wanted, l)
+	default:
+		h.watch = watched
+		for w := lk.waiters.head; w != nil; w = w.next {
+			lk.tellWatched(m, w)
+		}
+		if h.watch == watched && (!h.Terms.hears() || m.knows().Inbox == InboxDenied || h.demand == demandKnown) {
+			lk.inquire(m, h) // what is known may be of before the caller had it
+		}
+	}
+	return l.ended == nil && h.watch == watched
+}
+
+// Look is the event that a second has passed since Watch or the last Look. It reports whether a caller still waits.
+func (lk *Lock) Look(m *Moment) (waits bool) {
+	for _, h := range lk.Holds() {
+		if h.watch == watched && !waits {
+			waits = true
+			lk.inquire(m, h)
+		}
+	}
+	return waits
+}
+
+// inquire asks, and forgets nothing meanwhile.
+func (lk *Lock) inquire(m *Moment, h *Hold) {
+	known := h.demand
+	if known != demandAsked {
+		lk.ask(m, h)
+	}
+	if known == demandKnown {
+		h.demand = known
+	}
+}
+
+// tellWatched is called when w waits for what the process holds. A TryLock does not wait for it, nor does a reader for readers.
+func (lk *Lock) tellWatched(m *Moment, w *Waiter) {
+	if w.Once {
+		return
+	}
+	if h := lk.hold; h != nil && h.watch == watched {
+		h.tellWanted(m)
+	}
+	for _, h := range lk.reads.all() {
+		if h.watch == watched && !(kinds[h.Kind].joint && kinds[w.Kind].joint) {
+			h.tellWanted(m)
+		}
+	}
+}
+
+// tellWanted is called when another owner wants the lock.
+func (h *Hold) tellWanted(m *Moment) {
+	if h.watch == watched {
+		for l := h.leases; l != nil; l = l.next {
+			m.effects().Wanted = append(m.effects().Wanted, l)
+		}
+	}
+	if h.leases != nil {
+		h.watch = toldWanted
 	}
 }

@@ -95,7 +95,7 @@ func (d *Downgrade) converted(m *Moment, reply *Reply) {
 func (h *Hold) becomeReader() *Hold {
 	r := &Hold{
 		lock: h.lock, Terms: h.Terms, Kind: ReadKind, Number: h.Number,
-		phase: held, origin: byDowngrade, extended: h.extended, stays: h.stays, Turn: h.Turn, token: h.token,
+		phase: held, origin: byDowngrade, extended: h.extended, stays: h.stays, watch: h.watch, Turn: h.Turn, token: h.token,
 		copies:   copies{unclear: h.stray()},
 		Deadline: h.Deadline, tenure: h.tenure, renewed: h.renewed, roundTrip: h.roundTrip,
 		leases: h.leases, Limit: h.Limit,

@@ -34,7 +34,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 	lk.take(h)
 	h.Deadline = h.scheduleFrom(m, since, ttl)
 	lk.heed(m, h)
-	if queued && how != ByServer && h.demand == demandUnknown && h.Terms.Linger > 0 {
+	if queued && how != ByServer && h.demand == demandUnknown && h.Terms.hears() {
 		lk.ask(m, h) // a message would have said whether others stand behind it
 	}
 	lk.serve(m, h, w, how)

@@ -77,6 +77,7 @@ type Hold struct {
 	Turn      uint8  // grants by the server in a row that led to this hold
 	Tokens    uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
 	origin    origin // how it came about
+	watch     watch  // whether a caller waits to know that another owner wants the lock
 	stays     bool   // an Unlock has ended its last lease: it may linger, or stays taken until WithHoldAtLeast is over
 	roundTrip uint32 // of the latest renewal, in microseconds
 	token     uint64 // the last fencing token given out

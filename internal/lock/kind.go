@@ -121,10 +121,14 @@ type Options struct {
 	MaxHold   time.Duration // 0: none
 	AtLeast   time.Duration // for how long the lock stays taken; 0: until it is given up
 	Linger    time.Duration // for how long the process keeps it after Unlock, for its next caller; 0: it does not
+	Wanted    bool          // other processes tell this one that they want the lock
 	Fencing   bool
 	AckWithin time.Duration // for how long a grant waits for acknowledgements of replicas; 0: for none
 	Permits   int           // of a semaphore: how many a hold has; 0: it is another kind
 }
+
+// hears reports whether other processes tell this one that they want the lock.
+func (t *Terms) hears() bool { return t.Linger > 0 || t.Wanted }
 
 // suit reports whether t and o are of equal options.
 func (t *Terms) suit(o *Terms) bool { return t == o || t.Options == o.Options }

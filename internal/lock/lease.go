@@ -124,6 +124,9 @@ func (h *Hold) grant(by *By, mode Mode, at time.Duration) *Lease {
 		hold: h, limit: h.Limit,
 	}
 	l.self = l
+	if mode != Reentry && (h.leases == nil || h.watch == toldWanted) {
+		h.watch = unwatched // what was before is nothing to this caller
+	}
 	h.add(l)
 	return l
 }

@@ -35,9 +35,9 @@ const (
 	leastAnswer = 100 * time.Millisecond
 )
 
-// heed has the process hear that h, which it has got, is wanted: if h may linger.
+// heed has the process hear that h, which it has got, is wanted.
 func (lk *Lock) heed(m *Moment, h *Hold) {
-	if h.Terms.Linger == 0 {
+	if !h.Terms.hears() {
 		return
 	}
 	if n := m.world.Expect(h); n != nil && n.Wanted {
@@ -50,7 +50,7 @@ func (lk *Lock) unheed(m *Moment, h *Hold) {
 	if h.phase == lingering {
 		h.Lingers = 0
 	}
-	if h.Terms.Linger > 0 && h.phase.owns() {
+	if h.Terms.hears() && h.phase.owns() {
 		m.world.Forget(h)
 	}
 }
@@ -155,7 +155,7 @@ func (lk *Lock) look(m *Moment) {
 func (lk *Lock) unheeded(m *Moment) {
 	for _, h := range lk.Holds() {
 		switch {
-		case h.Terms.Linger == 0:
+		case !h.Terms.hears():
 		case m.knows().Inbox == InboxDenied:
 			if h.phase == lingering {
 				lk.dismiss(m, h)
@@ -173,11 +173,14 @@ func (lk *Lock) wanted(m *Moment, h *Hold, asker string) {
 		return
 	}
 	h.demand = demandKnown
+	if asker == "" {
+		h.tellWanted(m)
+	}
 	switch {
 	case h.phase == lingering:
 		lk.unused++
 		lk.dismiss(m, h)
-	case h.phase == held && asker != "":
+	case h.phase == held && asker != "": // one of a version that does not know of WithWanted asks its holders, too
 		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience(), Lapses: true})
 	}
 }

@@ -27,6 +27,7 @@ import (
 //	NotFound, Expire, Prolonged   a renewal or the deadline                   loss.go
 //	ReachLimit                    the end by WithMaxHold                      loss.go
 //	Unlock, UnlockAgain, GiveBack the holder is done                          lease.go
+//	Watch, Look                   a caller wants to know of others            demand.go
 //	Detach, Attaching, Attached,  it leaves the lock to another process, or
 //	NotAttached                   takes it over from one                      detach.go
 //	Fail, Close                   the client is closed, or the manager        below

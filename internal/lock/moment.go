@@ -101,6 +101,7 @@ type Effects struct {
 	Pauses   []*Repeated // likewise
 	Answers  []Answer    // to calls of Unlock
 
+	Wanted []*Lease  // whose callers are to know that another owner wants the lock
 	Ends   []Ended   // leases that have ended but for Moment.Gone, in this order
 	GaveUp []Failure // releases and downgrades that have ended and Redis has not confirmed
 }
@@ -109,7 +110,7 @@ type Effects struct {
 func (x *Effects) Empty() {
 	*x = Effects{
 		Sends: emptied(x.Sends), Limits: emptied(x.Limits), Pauses: emptied(x.Pauses), Answers: emptied(x.Answers),
-		Ends: emptied(x.Ends), GaveUp: emptied(x.GaveUp),
+		Wanted: emptied(x.Wanted), Ends: emptied(x.Ends), GaveUp: emptied(x.GaveUp),
 	}
 }
 

@@ -166,6 +166,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	}
 	w.stood = lk.waiters.len > 0 || !lk.admits(w.Kind)
 	lk.park(w)
+	lk.tellWatched(m, w)
 	if w.Once || lk.waiters.len == 1 && !lk.stepAside(m) {
 		lk.missed.add(missedLock)
 	}

@@ -74,7 +74,14 @@ func (p *Process) id(h *lock.Hold) string {
 	if n := h.Terms.Permits; n > 0 {
 		return wire.PermitsID(p.Owners, h.Number, n)
 	}
-	return wire.OwnerID(p.Owners, h.Number, h.Terms.Linger > 0, kindOf(h).writes)
+	return wire.OwnerID(p.Owners, h.Number, marks(h))
+}
+
+// ID is the owner id of h, for requests that no lock sends.
+func (p *Process) ID(h *lock.Hold) string { return p.id(h) }
+
+func marks(h *lock.Hold) wire.Marks {
+	return wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kindOf(h).writes}
 }
 
 // tail is what the owner id ends with, behind the prefix of its process.
@@ -82,7 +89,7 @@ func tail(h *lock.Hold) string {
 	if n := h.Terms.Permits; n > 0 {
 		return wire.PermitsID("", h.Number, n)
 	}
-	return wire.OwnerID("", h.Number, h.Terms.Linger > 0, kindOf(h).writes)
+	return wire.OwnerID("", h.Number, marks(h))
 }
 
 // right names the key beside the lock's that h ends with.
@@ -209,7 +216,7 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	k := kindOf(h)
-	stays := wire.OwnerID(cmp.Or(r.Owners, p.Owners), r.Stand, false, k.writes)
+	stays := wire.OwnerID(cmp.Or(r.Owners, p.Owners), r.Stand, wire.Marks{Writes: k.writes})
 	args := append(Stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
 	if k.right {
 		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), stays))
@@ -236,7 +243,7 @@ func burial(r *lock.Release) int64 {
 // Attach is the request that puts h in the place of a ticket.
 func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) {
 	k := kindOf(h)
-	before := wire.OwnerID(t.Giver, t.Number(), false, k.writes)
+	before := wire.OwnerID(t.Giver, t.Number(), wire.Marks{Writes: k.writes})
 	args := []any{h.Keys().Lock, h.Keys().Tombstones}
 	if k.right {
 		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), before))

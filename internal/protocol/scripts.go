@@ -173,6 +173,7 @@ var constants = map[string]string{
 	"FOREVER":             milliseconds(validity.MaxTTL),
 	"FORCE_OTHER_OWNER":   number(ForceOtherOwner),
 	"FORCED":              number(forced - 1), // the index of the last one
+	"HEARS":               wire.HearsPattern,
 	"INSPECTED":           number(inspected),
 	"KEEP_DONE":           number(KeepDone),
 	"KEEP_GONE":           number(KeepGone),

@@ -25,6 +25,8 @@ var uncalled = map[string]string{
 	"Election.Lead":       "Campaign, a function, and Resign; internal/locktest/election has its tests",
 	"Lease.Detach":        "an Unlock that leaves the lock taken, as WithHoldAtLeast does; the scenarios of tickets in internal/locktest",
 	"Manager.Attach":      "likewise",
+	"Lease.Wanted":        "it changes no answer but the time of questions; its scenarios in internal/locktest",
+	"WithWanted":          "likewise",
 	"WithNameMapper":      "judges go by the names of keys",
 	"WithWait":            "a context with a deadline, which workers have as well",
 	"Lease.FencingToken":  "Token, with an error where there is none",

@@ -17,6 +17,9 @@ var lockBranches = []branch{
 	{"held by one that may linger, and another waits", []string{"hset x $m 1", "pexpire x 7000", "rpush $Q $2", "zadd $D T+6000 $2"}, "lock_acquire", []string{mine, "30000", none}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$2]"}},
 	{"held by one that may linger, and the caller waits", []string{"hset x $m 1", "pexpire x 7000"}, "lock_acquire", []string{mine, "30000", waits}, "[0 4 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$1]", "sent": "$J w 06"}},
 	{"held by one that may linger, and the caller polls behind another", []string{"hset x $m 1", "pexpire x 7000", "rpush $Q $2 $1", "zadd $D T+6000 $2 T+6000 $1"}, "lock_acquire", []string{mine, "30000", again}, "[0 0 7000 T 0]", map[string]string{"sent": "$J w 06"}},
+	{"held by one that hears, and the caller does not wait", []string{"hset x $h 1", "pexpire x 7000"}, "lock_acquire", []string{mine, "30000", none}, "[0 0 7000 T 0]", map[string]string{"exists $Q": "0"}},
+	{"held by one that hears, and the caller waits", []string{"hset x $h 1", "pexpire x 7000"}, "lock_acquire", []string{mine, "30000", waits}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$1]", "sent": "$J w 007"}},
+	{"held by one that hears, and a TryLock of an older version asks", []string{"hset x $h 1", "pexpire x 7000"}, "lock_acquire", []string{mine, "30000", asks}, "[0 0 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$1]", "sent": "$J w 007 $1"}},
 	{"held by one that may linger, and a TryLock asks", []string{"hset x $m 1", "pexpire x 7000"}, "lock_acquire", []string{mine, "30000", asks}, "[0 4 7000 T 0]", map[string]string{"lrange $Q 0 -1": "[$1]", "sent": "$J w 06 $1"}},
 	{"free, and a TryLock asks late", nil, "lock_acquire", []string{mine, "30000", asks}, "0", map[string]string{"hgetall x": "[$1 1]"}},
 	{"held without TTL", []string{"hset x $3 1"}, "lock_acquire", []string{mine, "30000", none}, "[0 0 -1 T 0]", nil},
@@ -136,6 +139,7 @@ var lockBranches = []branch{
 	// multi_acquire.lua
 	{"two at once", nil, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "0", map[string]string{"hgetall x": "[$1 1]", "hgetall y": "[$2 1]", "pttl x": "30000", "pttl y": "5000"}},
 	{"two at once, as an earlier copy did", []string{"hset x $1 1", "pexpire x 40000", "hset y $2 1", "pexpire y 2000"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "0", map[string]string{"pttl x": "40000", "pttl y": "5000"}},
+	{"the second is held by one that hears", []string{"hset y $h 1", "pexpire y 7000"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[0 2 0]", map[string]string{"exists x": "0"}},
 	{"the second is held by one that may linger", []string{"hset y $m 1", "pexpire y 7000"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[0 2 1]", map[string]string{"exists x": "0"}},
 	{"the second is held", []string{"hset y $3 1", "pexpire y 7000"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[0 2 0]", map[string]string{"exists x": "0"}},
 	{"the first is waited for", []string{"rpush $Q $3", "zadd $D T+6000 $3"}, "multi_acquire", []string{heardManager, "1", "30000", "2", "5000"}, "[0 1 1]", map[string]string{"exists x y": "0", "lrange $Q 0 -1": "[$3]"}},

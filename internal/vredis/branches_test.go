@@ -22,6 +22,7 @@ import (
 //	$1 $2 $4 $3  ids of Holdfast, the first three of one process; $R and $S two of Redisson
 //	$w           behind the id of a writer
 //	$l $m        two more ids of Holdfast, of the processes of $1 and $3, that may linger
+//	$h           another one of the process of $3, which hears that the lock is wanted
 //	$Q $D        the queue of the mutex or fair lock x, and the zset that belongs to it
 //	$V $E        those of the read-write lock x
 //	$B $C        the tombstones and the fencing counter
@@ -52,7 +53,7 @@ const (
 var letters = strings.NewReplacer("$Q", "redisson_lock_queue:{x}", "$D", "redisson_lock_timeout:{x}", "$B", "holdfast_tombstones:{x}", "$C", "redisson_lock_token:{x}",
 	"$I", "holdfast_inbox:"+strings.Trim(heardManager, "hf-:"), "$J", "holdfast_inbox:"+strings.Trim(deafManager, "hf-:"), "$K", "redisson_lock__channel:{x}", "$L", "redisson_rwlock:{x}",
 	"$1", mine, "$2", also, "$3", others, "$4", heardManager+"4", "$P", "holdfast_process:1", "$N", "holdfast_leader:{x}", "$R", redissonIDs[0], "$S", redissonIDs[1],
-	"$l", heardManager+"05", "$m", deafManager+"06",
+	"$l", heardManager+"05", "$m", deafManager+"06", "$h", deafManager+"007",
 	"$H", "{x}:timeout", "$G", "holdfast_permit_queue:{x}", "$F", "holdfast_permit_timeout:{x}", "$M", "redisson_sc:{x}",
 	"$V", "holdfast_rw_queue:{x}", "$E", "holdfast_rw_timeout:{x}", "$w", ":write",
 	"%1", "{x}:"+mine+":rwlock_timeout:1", "%2", "{x}:"+also+":rwlock_timeout:1", "%3", "{x}:"+others+":rwlock_timeout:1", "%R", "{x}:"+redissonIDs[0]+":rwlock_timeout:1")

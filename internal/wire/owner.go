@@ -31,17 +31,27 @@ func ownerPrefix(b [PermitManager]byte) string {
 	return ownerMarker + x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:] + ":"
 }
 
+// Marks are what an owner id says of its hold.
+type Marks struct {
+	Lingers bool // its process may keep the lock after Unlock, and hears that another one wants it
+	Wanted  bool // its process hears that
+	Writes  bool
+}
+
 // OwnerID returns the owner id of a manager's n-th hold: <prefix><n>, the shape of
 // Redisson's <client>:<thread>, and behind that what Redisson puts there for a writer. One that lingers has a 0 before the
-// number: versions that do not know of that read the same number.
-func OwnerID(prefix string, n uint64, lingers, writer bool) string {
+// number, and one whose process only wants to hear of others has 00: versions that do not know of that read the same number.
+func OwnerID(prefix string, n uint64, as Marks) string {
 	buf := make([]byte, 0, 72)
 	buf = append(buf, prefix...)
-	if lingers {
+	switch {
+	case as.Lingers:
 		buf = append(buf, '0')
+	case as.Wanted:
+		buf = append(buf, '0', '0')
 	}
 	buf = strconv.AppendUint(buf, n, 10)
-	if writer {
+	if as.Writes {
 		buf = append(buf, writeSuffix...)
 	}
 	return string(buf)
@@ -66,13 +76,17 @@ func ProcessKey(owner string) string {
 	return processPrefix + id
 }
 
-// LingersPattern is Lua's pattern for the owner ids that Lingers reports true for.
-const LingersPattern = `'^hf%-[%x%-]+:0'`
+// LingersPattern is Lua's pattern for the owner ids that Lingers reports true for, and HearsPattern for those of processes that hear
+// that the lock is wanted.
+const (
+	LingersPattern = `'^hf%-[%x%-]+:0[1-9]'`
+	HearsPattern   = `'^hf%-[%x%-]+:0'`
+)
 
 // Lingers reports whether an owner id is Holdfast's, and of a process that may keep the lock after Unlock.
 func Lingers(owner string) bool {
 	_, number, _ := strings.Cut(strings.TrimPrefix(owner, ownerMarker), ":")
-	return IsOurs(owner) && strings.HasPrefix(number, "0")
+	return IsOurs(owner) && strings.HasPrefix(number, "0") && !strings.HasPrefix(number, "00")
 }
 
 // IsOurs reports whether an owner id was made by a Holdfast manager.

@@ -25,7 +25,7 @@ func TestTicket_Text(t *testing.T) {
 		if made.Number() == another.Number() || text == another.String() {
 			t.Error("two tickets are the same")
 		}
-		if id := OwnerID(tc.Giver, made.Number(), false, tc.Kind == 'w'); !IsDetached(id) || ProcessKey(id) != ProcessKey(tc.Giver+"1") {
+		if id := OwnerID(tc.Giver, made.Number(), Marks{Writes: tc.Kind == 'w'}); !IsDetached(id) || ProcessKey(id) != ProcessKey(tc.Giver+"1") {
 			t.Errorf("%s is no ticket's", id)
 		}
 		for i := range text {

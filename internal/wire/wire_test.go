@@ -129,24 +129,27 @@ func TestOwnerID_Shape(t *testing.T) {
 	if id == NewOwnerPrefix() {
 		t.Error("two managers got the same prefix")
 	}
-	if got, want := OwnerID(id, 1<<63, false, false), id+"9223372036854775808"; got != want {
+	if got, want := OwnerID(id, 1<<63, Marks{}), id+"9223372036854775808"; got != want {
 		t.Errorf("OwnerID = %q, want %q", got, want)
 	}
-	if got, want := OwnerID(id, 7, false, true), id+"7:write"; got != want {
+	if got, want := OwnerID(id, 7, Marks{Writes: true}), id+"7:write"; got != want {
 		t.Errorf("OwnerID of a writer = %q, want %q", got, want)
 	}
-	if got, want := OwnerID(id, 70, true, true), id+"070:write"; got != want {
+	if got, want := OwnerID(id, 70, Marks{Wanted: true}), id+"0070"; got != want || Lingers(got) {
+		t.Errorf("OwnerID = %q, want %q", got, want)
+	}
+	if got, want := OwnerID(id, 70, Marks{Lingers: true, Wanted: true, Writes: true}), id+"070:write"; got != want {
 		t.Errorf("OwnerID of a writer that lingers = %q, want %q", got, want)
 	}
 	for owner, lingers := range map[string]bool{
-		OwnerID(id, 70, true, true): true, OwnerID(id, 1, true, false): true, OwnerID(id, 70, false, true): false, OwnerID(id, 1, false, false): false,
+		OwnerID(id, 70, Marks{Lingers: true, Writes: true}): true, OwnerID(id, 1, Marks{Lingers: true}): true, OwnerID(id, 70, Marks{Writes: true}): false, OwnerID(id, 1, Marks{}): false,
 		"0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:01": false, "": false, "hf-": false,
 	} {
 		if Lingers(owner) != lingers {
 			t.Errorf("Lingers(%q) is not %v", owner, lingers)
 		}
 	}
-	if !IsOurs(OwnerID(id, 1, false, false)) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
+	if !IsOurs(OwnerID(id, 1, Marks{})) || IsOurs("0c2d3f1e-aaaa-4bbb-8ccc-0123456789ab:1") {
 		t.Error("IsOurs does not tell ours from Redisson's")
 	}
 }

@@ -23,7 +23,7 @@ end
 
 -- notify sends a message to the process of id. It reports whether there is an id, and it is Holdfast's.
 --   o  ask again: soon, or when the lock has ended, rest milliseconds from now
---   w  others want the lock that this id holds: give it up, if it only lingers; with rest, answer the TryLock of that id
+--   w  others want the lock that this id holds: its process is to know, or to give it up; with rest, answer the TryLock of that id
 local function notify(id, message, rest)
   local inbox, number = inbox_of(id or '')
   if inbox then

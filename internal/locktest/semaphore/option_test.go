@@ -191,3 +191,28 @@ func TestSemaphore_InACluster(t *testing.T) {
 		unlock(t, granted(t, next))
 	}
 }
+
+// W4: a caller of another process wants permits; and WithWanted, which permits cannot say, changes nothing.
+func TestSemaphore_Wanted(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		a, b := user(t, srv, 1, append(locktest.Unasked, holdfast.WithWanted())...), user(t, srv, 1, locktest.Unasked...)
+		for _, by := range []*holdfast.Semaphore{a, b} {
+			lease := acquire(t, a, 1)
+			select {
+			case <-lease.Wanted():
+				t.Error("no caller waits")
+			case <-time.After(3 * time.Second):
+			}
+			refused(t, b, 1)
+			next := by.AcquireAsync(t.Context(), 1)
+			select {
+			case <-lease.Wanted():
+			case <-time.After(1100 * time.Millisecond):
+				t.Error("it is not wanted")
+			}
+			unlock(t, lease)
+			unlock(t, granted(t, next))
+		}
+	})
+}

@@ -268,3 +268,27 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 		}
 	}
 }
+
+// W2: of one of them, by a caller here or elsewhere.
+func TestMulti_Wanted(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m, other := locktest.ManagerOn(t, srv, locktest.Unasked...), locktest.ManagerOn(t, srv, locktest.Unasked...)
+		for _, by := range []*holdfast.Manager{m, other} {
+			lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.FairMutex("b")))
+			select {
+			case <-lease.Wanted():
+				t.Error("no caller waits")
+			case <-time.After(3 * time.Second):
+			}
+			waits := locktest.Waits(t, by.FairMutex("b"))
+			select {
+			case <-lease.Wanted():
+			case <-time.After(1100 * time.Millisecond):
+				t.Error("it is not wanted")
+			}
+			locktest.MustUnlock(t, lease)
+			locktest.MustUnlock(t, waits())
+		}
+	})
+}

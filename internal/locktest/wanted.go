@@ -1,0 +1,269 @@
+package locktest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// told are options of managers that are told of waiters of other processes.
+var told = append(slices.Clone(byMessage), holdfast.WithWanted())
+
+// wantedWithin fails unless the lease is wanted in that time.
+func (e *Env) wantedWithin(d time.Duration, l *holdfast.Lease) {
+	e.Helper()
+	began := time.Now()
+	select {
+	case <-l.Wanted():
+	case <-time.After(e.bound(d)):
+		e.Errorf("it is not wanted after %v", time.Since(began))
+	}
+}
+
+// unwanted fails if the lease is wanted.
+func (e *Env) unwanted(l *holdfast.Lease) {
+	e.Helper()
+	select {
+	case <-l.Wanted():
+		e.Error("it is wanted")
+	default:
+	}
+}
+
+// wantedBothScenarios are about Lease.Wanted, for what every kind of lock has, and for the read side. Wanted is closed at the next
+// question, which comes once a second, or by a message: within a round trip, which takes no time in fake time.
+var wantedBothScenarios = map[string]func(*handed){
+	// W1: by a caller of the same process, at once; and the next one gets a lease of its own.
+	"ByACallerHere": func(e *handed) {
+		m := e.Manager(byMessage...)
+		l := e.MustLock(e.ours(m))
+		if l.Wanted() != l.Wanted() {
+			e.Error("two channels")
+		}
+		time.Sleep(3 * time.Second)
+		e.unwanted(l)
+		waiting := e.Locking(e.Lock(m))
+		e.wantedWithin(time.Millisecond, l)
+		e.MustUnlock(l)
+		next := e.Soon("the waiter", waiting)
+		time.Sleep(3 * time.Second)
+		e.unwanted(next)
+		e.MustUnlock(next)
+
+		l = e.MustLock(e.ours(m))
+		waiting = e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		e.wantedWithin(time.Millisecond, l) // it was here before the call
+		e.MustUnlock(l)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Clean(m)
+	},
+
+	// W1, W2: the waiter sends no message, and does not poll.
+	"ByAnotherProcess": func(e *handed) {
+		m := e.Manager(byMessage...)
+		l := e.MustLock(e.ours(m))
+		time.Sleep(3 * time.Second)
+		e.unwanted(l)
+		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
+		e.Queued(1)
+		e.wantedWithin(time.Second+100*time.Millisecond, l)
+		e.MustUnlock(l)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+	},
+
+	// Without a question of the holder; and if the message comes before the call of Wanted.
+	"ByAMessage": func(e *handed) {
+		m := e.Manager(told...)
+		for _, early := range []bool{false, true} {
+			l := e.MustLock(e.ours(m))
+			if !early {
+				l.Wanted()
+			}
+			e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
+			before := m.Stats().Commands
+			waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
+			e.Queued(1)
+			if early {
+				e.quiet()
+			}
+			e.wantedWithin(100*time.Millisecond, l)
+			if n := m.Stats().Commands - before; n != 0 && e.kind.Virtual {
+				e.Errorf("%d questions", n)
+			}
+			e.MustUnlock(l)
+			e.MustUnlock(e.Soon("the waiter", waiting))
+		}
+		e.Clean(m)
+	},
+
+	// Of two waiters the first one gets the lock, and the other one wants it at once.
+	"ByTheNextInTheQueue": func(e *handed) {
+		for _, options := range [][]holdfast.Option{byMessage, told} {
+			first := e.MustLock(e.Lock(e.Manager(byMessage...)))
+			m, other := e.Manager(options...), e.Manager(byMessage...)
+			second := e.Locking(e.ours(m))
+			e.Queued(1)
+			third := e.Locking(e.Lock(other))
+			e.Queued(2)
+			e.MustUnlock(first)
+			l := e.Soon("the second", second)
+			e.wantedWithin(100*time.Millisecond, l)
+			e.MustUnlock(l)
+			e.MustUnlock(e.Soon("the third", third))
+		}
+	},
+
+	// W3.
+	"NotAskedForCostsNothing": func(e *handed) {
+		m := e.Manager(byMessage...)
+		l := e.MustLock(e.ours(m))
+		time.Sleep(time.Second)
+		before := m.Stats().Commands
+		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
+		e.Queued(1)
+		time.Sleep(5 * time.Second)
+		if n := m.Stats().Commands - before; n != 0 {
+			e.Errorf("%d commands", n)
+		}
+		e.MustUnlock(l)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+	},
+
+	// One question a second and lock, however many ask; and none when the lease has ended.
+	"AsksOnceASecond": func(e *handed) {
+		m := e.Manager(byMessage...)
+		l := e.MustLock(e.ours(m, holdfast.WithMaxHold(2*time.Hour)))
+		again, err := e.ours(m).Lock(l.Context(bg))
+		if err != nil {
+			e.Fatal(err)
+		}
+		before := m.Stats().Commands
+		l.Wanted()
+		again.Wanted()
+		time.Sleep(5*time.Second + 500*time.Millisecond)
+		if n := m.Stats().Commands - before; n > 7 || e.kind.Virtual && n != 6 { // one at the first call
+			e.Errorf("%d commands in 5.5 s", n)
+		}
+		e.MustUnlock(again)
+		e.MustUnlock(l)
+		before = m.Stats().Commands
+		time.Sleep(3 * time.Second)
+		if n := m.Stats().Commands - before; n != 0 {
+			e.Errorf("%d commands after that", n)
+		}
+		e.Clean(m)
+	},
+
+	// It does not wait: it asks nothing, and costs no more.
+	"ATryLockDoesNotWant": func(e *handed) {
+		m, other := e.Manager(told...), e.Manager()
+		l := e.MustLock(e.ours(m))
+		l.Wanted()
+		e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
+		e.Busy(e.Lock(other).TryLock)
+		if n := other.Stats().Commands; n != 1 && e.kind.Virtual {
+			e.Errorf("%d commands", n)
+		}
+		e.Busy(e.Lock(m).TryLock)
+		time.Sleep(2 * time.Second)
+		e.unwanted(l)
+		e.MustUnlock(l)
+		e.Clean(m)
+	},
+
+	// W2: the message is lost, and the waiter does not poll.
+	"LostMessageIsMadeUpFor": func(e *handed) {
+		m, p := e.Via(told...)
+		l := e.MustLock(e.ours(m))
+		l.Wanted()
+		e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
+		gate := e.Deafen(m, p)
+		defer gate.Release()
+		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
+		e.Queued(1)
+		e.wantedWithin(time.Second+100*time.Millisecond, l)
+		e.MustUnlock(l)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+	},
+
+	// Those of Redisson only listen.
+	"ByRedisson": func(e *handed) {
+		m := e.Manager(told...)
+		l := e.MustLock(e.ours(m))
+		time.Sleep(2 * time.Second)
+		e.unwanted(l)
+		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
+		defer sub.Close()
+		if _, err := sub.Receive(bg); err != nil {
+			e.Fatal(err)
+		}
+		e.wantedWithin(time.Second+100*time.Millisecond, l)
+		e.MustUnlock(l)
+	},
+
+	// Nobody can pause what has ended.
+	"StaysOpenAfterTheEnd": func(e *handed) {
+		m := e.Manager(byMessage...)
+		before, after := e.MustLock(e.ours(m)), (*holdfast.Lease)(nil)
+		before.Wanted()
+		e.MustUnlock(before)
+		held := e.MustLock(e.ours(m))
+		waiting := e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		time.Sleep(3 * time.Second)
+		e.unwanted(before)
+		e.unwanted(after)
+		e.MustUnlock(held)
+		e.unwanted(held)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Clean(m)
+	},
+}
+
+var (
+	wantedScenarios = forWriters(wantedBothScenarios)
+
+	rwWantedScenarios = forReaders(wantedBothScenarios, map[string]func(*Env){
+		// W4: readers do not want what readers have. A writer wants it of each.
+		"ReadersWantOfWritersOnly": func(e *Env) {
+			for _, options := range [][]holdfast.Option{byMessage, told} {
+				m := e.Manager(options...)
+				a := e.MustRLock(e.RW(m))
+				a.Wanted()
+				b, elsewhere := e.MustRLock(e.RW(m, holdfast.WithMaxHold(time.Hour))), e.MustRLock(e.RW(e.Manager(byMessage...)))
+				b.Wanted()
+				c := e.MustRLock(e.RW(m))
+				time.Sleep(2 * time.Second)
+				for _, l := range []*holdfast.Lease{a, b, c} {
+					e.unwanted(l)
+				}
+				writing := e.Locking(e.RW(e.Manager(byMessage...)))
+				e.Queued(1)
+				e.wantedWithin(time.Second+100*time.Millisecond, a)
+				for _, l := range []*holdfast.Lease{b, c} {
+					e.wantedWithin(time.Millisecond, l) // all know at once
+				}
+				for _, l := range []*holdfast.Lease{a, b, c, elsewhere} {
+					e.MustUnlock(l)
+				}
+				e.MustUnlock(e.Soon("the writer", writing))
+			}
+		},
+
+		// A writer that has become a reader still knows.
+		"WantedGoesWithADowngrade": func(e *Env) {
+			m := e.Manager(told...)
+			write, read := e.bothSides(e.RW(m))
+			read.Wanted()
+			e.MustUnlock(write)
+			e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
+			writing := e.Locking(e.RW(e.Manager(byMessage...)))
+			e.Queued(1)
+			e.wantedWithin(time.Second+100*time.Millisecond, read)
+			e.MustUnlock(read)
+			e.MustUnlock(e.Soon("the writer", writing))
+		},
+	})
+)

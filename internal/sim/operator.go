@@ -115,8 +115,8 @@ func until(ms any) time.Duration {
 // freesLocked is called when s has executed a request to free u.
 func (j *court) freesLocked(u *unit, c call) {
 	owner := ""
-	if len(c.args) > 3 {
-		owner = c.args[3]
+	if len(c.args) > 4 {
+		owner = c.args[4]
 	}
 	if gone := u.s.redis.Do("exists", u.Name) == int64(0); gone && c.had.isLock() {
 		c.had.freed = true

@@ -22,9 +22,7 @@ type sectionState struct{ Inside, Sections, Token int64 }
 func newSectionFile(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "section")
-	if err := os.WriteFile(path, make([]byte, binary.Size(sectionState{})), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, os.WriteFile(path, make([]byte, binary.Size(sectionState{})), 0o600))
 	return path
 }
 

@@ -30,8 +30,7 @@ func wantFree(t *testing.T, srv *redistest.Server) {
 
 // A leader that may not write the record is none: Campaign says which right is missing, at once, and gives the lock back.
 func TestCampaign_DeniedTheRecord(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		client, allow := locktest.LimitedOn(t, srv)
 		m := locktest.ManagerFor(t, client)
 		allow("resetkeys", "~seat", "~*redisson_*", "~holdfast_tombstones*")
@@ -54,8 +53,7 @@ func TestCampaign_DeniedTheRecord(t *testing.T) {
 // A candidate to which Redis denies a command of the script, which may pass, does not keep the seat for longer than a lease: another
 // one leads.
 func TestCampaign_GivesTheSeatAway(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		client, allow := locktest.LimitedOn(t, srv)
 		allow("-hget")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -106,8 +104,7 @@ func TestCampaign_DeniedTheChannel(t *testing.T) {
 
 // A value that is not confirmed is sent again, and published once.
 func TestCampaign_RepeatsItsValue(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv)
 		proxy.Record()
 		proxy.AnswerError(proclaims, 2, "LOADING Redis is loading the dataset in memory")
@@ -123,8 +120,7 @@ func TestCampaign_RepeatsItsValue(t *testing.T) {
 
 // A Campaign whose context ends before its value is confirmed does not lead. Its request that comes late changes nothing.
 func TestCampaign_EndsUnconfirmed(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv)
 		held := proxy.HoldRequest(proclaims)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -154,8 +150,7 @@ func TestCampaign_EndsUnconfirmed(t *testing.T) {
 
 // A lease that is lost before the value is confirmed is no term: Campaign waits for the next one.
 func TestCampaign_LosesItsLeaseUnconfirmed(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv)
 		held := proxy.HoldFirstRequest(proclaims)
 		got := make(chan *holdfast.Term, 1)
@@ -200,9 +195,7 @@ func TestLeader_IsNeverADeadOne(t *testing.T) {
 				got := make(chan *holdfast.Term, 1)
 				go func() { got <- campaign(t, heir.Election("seat"), "b") }()
 				held.Wait(t)
-				if n := srv.Admin().Exists(t.Context(), "seat", record).Val(); n != 2 {
-					t.Errorf("%d keys, want the lock of the heir and the record of the dead leader", n)
-				}
+				redistest.Want(t, srv.Admin().Exists(t.Context(), "seat", record).Val(), 2, "%d keys, want the lock of the heir and the record of the dead leader")
 				wantLeader(t, e, "")
 				held.Release()
 				term := redistest.Next(t, got, "a term")

@@ -26,8 +26,7 @@ func lost(t *testing.T, l *holdfast.Lease, reason holdfast.LostReason) {
 
 // A holder that dies gives its permits back at the end of their TTL, and the waiter has them then.
 func TestSemaphore_HolderDies(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		dead, proxy := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
 		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
 		l := acquire(t, dead.Semaphore(name, 2), 2)
@@ -69,8 +68,7 @@ func TestSemaphore_IsRenewed(t *testing.T) {
 
 // Whichever reply is lost, no permit is lost or lent.
 func TestSemaphore_LostReplies(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv)
 		s := m.Semaphore(name, 3)
 		proxy.LoseReply(locktest.ScriptOn(name, "permit_acquire"), 1)
@@ -84,8 +82,7 @@ func TestSemaphore_LostReplies(t *testing.T) {
 
 // A caller that gives up while its request has no answer leaves no permit taken, also if the request comes late.
 func TestSemaphore_LateAcquire(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv)
 		s := m.Semaphore(name, 3)
 		gate := proxy.HoldFirstRequest(locktest.ScriptOn(name, "permit_acquire"))
@@ -108,8 +105,7 @@ func TestSemaphore_LateAcquire(t *testing.T) {
 
 // A message of a grant that is lost costs a poll.
 func TestSemaphore_LostMessage(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
 		l := acquire(t, user(t, srv, 2), 2)
 		next := waiting(t, m, m.Semaphore(name, 2), 2)
@@ -123,8 +119,7 @@ func TestSemaphore_LostMessage(t *testing.T) {
 
 // What is deleted in Redis ends the leases that it was of, and no other, and makes no permit.
 func TestSemaphore_Deleted(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		s := user(t, srv, 3, holdfast.WithLease(time.Second))
 		first := acquire(t, s, 2)
 		srv.Admin().Del(t.Context(), name)
@@ -141,17 +136,14 @@ func TestSemaphore_Deleted(t *testing.T) {
 			t.Errorf("Unlock: %v", err)
 		}
 		refused(t, s, 1) // as in Java, until the number is repaired
-		if err := s.SetPermits(t.Context(), 3); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, s.SetPermits(t.Context(), 3))
 		unlock(t, acquire(t, s, 3))
 	})
 }
 
 // Keys of another kind are named, and left alone.
 func TestSemaphore_WrongKind(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		s := user(t, srv, 3)
 		for _, key := range []string{name, held, queue, "holdfast_tombstones:{downloads}"} {
 			srv.Admin().HSet(t.Context(), key, "a", "1", "b", "2")
@@ -169,22 +161,17 @@ func TestSemaphore_WrongKind(t *testing.T) {
 
 // Close gives back what is held, and fails the callers that wait.
 func TestSemaphore_Close(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		s := m.Semaphore(name, 3)
 		l := acquire(t, s, 2)
 		next := waiting(t, m, s, 2)
 		stands(t, srv, 1)
-		if err := m.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, m.Close(t.Context()))
 		if r := <-next; !errors.Is(r.Err, holdfast.ErrClosed) || !errors.Is(l.Err(), holdfast.ErrClosed) {
 			t.Errorf("the waiter: %v, the lease: %v", r.Err, l.Err())
 		}
 		wantState(t, srv, 3, 3)
-		if n := srv.Admin().Exists(t.Context(), queue).Val(); n != 0 {
-			t.Error("a place is left")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), queue).Val(), 0, "a place is left")
 	})
 }

@@ -25,9 +25,7 @@ func user(t *testing.T, srv *redistest.Server, permits int, opts ...holdfast.Opt
 func acquire(t *testing.T, s *holdfast.Semaphore, n int) *holdfast.Lease {
 	t.Helper()
 	l, err := s.Acquire(t.Context(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	if l.Permits() != n {
 		t.Fatalf("the lease has %d permits, want %d", l.Permits(), n)
 	}
@@ -37,9 +35,7 @@ func acquire(t *testing.T, s *holdfast.Semaphore, n int) *holdfast.Lease {
 func unlock(t *testing.T, leases ...*holdfast.Lease) {
 	t.Helper()
 	for _, l := range leases {
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, l.Unlock(t.Context()))
 	}
 }
 

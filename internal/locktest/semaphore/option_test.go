@@ -13,46 +13,36 @@ import (
 
 // Not re-entrant: a call under the context of a lease takes permits of its own, and would wait for itself if too few are left.
 func TestSemaphore_UnderItsOwnContext(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		s := m.Semaphore(name, 4)
 		one := acquire(t, s, 1)
 		ctx := one.Context(t.Context())
 		two, err := s.Acquire(ctx, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		wantState(t, srv, 4, 1)
 		under := two.Context(ctx)
 		if _, err := s.Acquire(under, 2); !errors.Is(err, holdfast.ErrWouldDeadlock) {
 			t.Errorf("two of the one that is left: %v", err)
 		}
 		several, err := holdfast.NewMulti(s.Locker(2), m.Mutex("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		if _, err := several.Lock(under); !errors.Is(err, holdfast.ErrWouldDeadlock) {
 			t.Errorf("the same with another lock: %v", err)
 		}
 		last, err := s.Acquire(under, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		unlock(t, last, two, one)
 		wantState(t, srv, 4, 4)
 	})
 }
 
 func TestSemaphore_InMultiAndDo(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		s := m.Semaphore(name, 4)
 		several, err := holdfast.NewMulti(s.Locker(3), m.Mutex("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		err = holdfast.Do(t.Context(), several, func(_ context.Context, l *holdfast.Lease) error {
 			if l.Permits() != 0 {
 				t.Errorf("a lease of several locks has %d permits", l.Permits())
@@ -61,17 +51,14 @@ func TestSemaphore_InMultiAndDo(t *testing.T) {
 			refused(t, s, 2)
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, err)
 		wantState(t, srv, 4, 4)
 	})
 }
 
 // WithHoldAtLeast: a permit stays taken after Unlock, so that no more than N begin in that time.
 func TestSemaphore_HoldAtLeast(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		s := m.Semaphore(name, 2, holdfast.WithHoldAtLeast(300*time.Millisecond))
 		began := time.Now()
@@ -86,13 +73,10 @@ func TestSemaphore_HoldAtLeast(t *testing.T) {
 }
 
 func TestSemaphore_Lease(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		fixed := acquire(t, m.Semaphore(name, 2, holdfast.WithFixedLease(400*time.Millisecond)), 1)
-		if err := fixed.Extend(t.Context(), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, fixed.Extend(t.Context(), time.Hour))
 		if left := time.Until(fixed.Deadline()); left < 50*time.Minute {
 			t.Errorf("%v are left", left)
 		}
@@ -120,16 +104,13 @@ func TestSemaphore_IdleTTL(t *testing.T) {
 		wantState(t, srv, 2, 1)
 		unlock(t, l)
 		time.Sleep(3 * time.Second)
-		if n := srv.Admin().Exists(t.Context(), name, held).Val(); n != 0 {
-			t.Error("it is still there")
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), name, held).Val(), 0, "it is still there")
 	})
 }
 
 // What operators see and do.
 func TestSemaphore_ForOperators(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithIdentity("uploads"))
 		other := locktest.ManagerOn(t, srv)
 		s := m.Semaphore(name, 5)

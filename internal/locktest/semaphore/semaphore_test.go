@@ -12,8 +12,7 @@ import (
 
 // P1, P3, P9: no more permits are held than there are, and at rest all are available.
 func TestSemaphore_Bounds(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a, b := user(t, srv, 3), user(t, srv, 3)
 		first, second := acquire(t, a, 1), acquire(t, b, 2)
 		wantState(t, srv, 3, 0)
@@ -24,16 +23,13 @@ func TestSemaphore_Bounds(t *testing.T) {
 		refused(t, a, 1)
 		unlock(t, second, third)
 		wantState(t, srv, 3, 3)
-		if n := srv.Admin().Exists(t.Context(), held, queue, "holdfast_tombstones:{downloads}").Val(); n != 0 {
-			t.Errorf("%d keys are left", n)
-		}
+		redistest.Want(t, srv.Admin().Exists(t.Context(), held, queue, "holdfast_tombstones:{downloads}").Val(), 0, "%d keys are left")
 	})
 }
 
 // A caller waits for a release of another process, which grants the permits to it.
 func TestSemaphore_WaitsForOthers(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		a := user(t, srv, 2, locktest.Unasked...)
 		mb := locktest.ManagerOn(t, srv, locktest.Unasked...)
 		b := mb.Semaphore(name, 2)
@@ -52,8 +48,7 @@ func TestSemaphore_WaitsForOthers(t *testing.T) {
 
 // P7: of two processes that wait, the first gets its permits first, whatever they want.
 func TestSemaphore_TurnsOfProcesses(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		mb, mc := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
 		all := acquire(t, user(t, srv, 4), 4)
 		big := waiting(t, mb, mb.Semaphore(name, 4), 3)
@@ -81,9 +76,7 @@ func TestSemaphore_LocalHandoff(t *testing.T) {
 		before := m.Stats().Commands
 		unlock(t, one)
 		l := granted(t, third)
-		if n := m.Stats().Commands - before; n != 0 {
-			t.Errorf("%d commands", n)
-		}
+		redistest.Want(t, m.Stats().Commands-before, 0, "%d commands")
 		unlock(t, two)
 		unlock(t, granted(t, fourth), l)
 		redistest.Eventually(t, locktest.Patience, "the queue is empty", func() bool { return srv.Admin().Exists(t.Context(), queue).Val() == 0 })
@@ -93,8 +86,7 @@ func TestSemaphore_LocalHandoff(t *testing.T) {
 
 // Callers of a process that want another number come in their turn.
 func TestSemaphore_MixedNumbers(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
 		s := m.Semaphore(name, 8)
 		all := acquire(t, s, 8)
@@ -118,8 +110,7 @@ func TestSemaphore_MixedNumbers(t *testing.T) {
 
 // P10: a call that could never succeed says so.
 func TestSemaphore_TooMany(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithPollInterval(100*time.Millisecond))
 		s := m.Semaphore(name, 4)
 		for _, call := range []func() (*holdfast.Lease, error){
@@ -131,15 +122,11 @@ func TestSemaphore_TooMany(t *testing.T) {
 			}
 		}
 		unlock(t, acquire(t, m.Semaphore(name, 2), 3)) // there are four in Redis
-		if err := s.SetPermits(t.Context(), 2); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, s.SetPermits(t.Context(), 2))
 		refused(t, s, 3)
 		three, four := waiting(t, m, s, 3), waiting(t, m, s, 4)
 		unlock(t, acquire(t, s, 2)) // it is not in the way
-		if err := s.SetPermits(t.Context(), 7); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, s.SetPermits(t.Context(), 7))
 		unlock(t, granted(t, three), granted(t, four))
 		wantState(t, srv, 7, 7)
 	})
@@ -147,16 +134,13 @@ func TestSemaphore_TooMany(t *testing.T) {
 
 // SetPermits grants what it adds, and a cut waits until enough have come back.
 func TestSemaphore_SetPermits(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
 		a, b := user(t, srv, 1, locktest.Unasked...), m.Semaphore(name, 1)
 		first := acquire(t, a, 1)
 		next := waiting(t, m, b, 1)
 		stands(t, srv, 1)
-		if err := a.SetPermits(t.Context(), 2); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, a.SetPermits(t.Context(), 2))
 		second := granted(t, next)
 		wantState(t, srv, 2, 0)
 		if err := a.SetPermits(t.Context(), 0); err != nil { // pauses it
@@ -172,9 +156,7 @@ func TestSemaphore_SetPermits(t *testing.T) {
 		if _, err := a.TryAcquire(t.Context(), 1); !errors.Is(err, holdfast.ErrWrongKind) {
 			t.Errorf("a damaged number: %v", err)
 		}
-		if err := a.SetPermits(t.Context(), 3); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, a.SetPermits(t.Context(), 3))
 		wantState(t, srv, 3, 3)
 	})
 }

@@ -53,8 +53,8 @@ if key and not next then
   return wrong(key, kept)
 end
 local what = next and kept <= now and @STATE_CROWDED@
-local has = redis.call('zscore', held, wanted[1]) -- an earlier copy of this request, or a release, has made it so
-local mine = has or not next and o.room(id)
+local ends = redis.call('zscore', held, wanted[1]) -- an earlier copy of this request, or a release, has made it so
+local mine = ends and tonumber(ends) > now or not next and o.room(id)
 if not mine and next and not what and place ~= 'new' then -- a caller that waits already, or does not wait, sees to the queue
   local _, _, reached = let_in(o)
   what = o.crowded and @STATE_CROWDED@

@@ -19,7 +19,11 @@ func (j *Judge) Exclusion(l *Lock) {
 			valid = append(valid, c)
 		}
 	}
+	permits := 0
 	for i, a := range valid {
+		if permits += a.Permits; permits > l.Permits {
+			j.Fail(l, "overlap", "%v: %s has permits, and so have others: %d of %d", l, a.Who, permits, l.Permits)
+		}
 		for _, b := range valid[:i] {
 			if (a.Write || b.Write) && a.Owner != b.Owner {
 				j.Fail(l, "overlap", "%v: %s and %s", l, a.Who, b.Who)

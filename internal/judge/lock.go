@@ -12,6 +12,8 @@ type Lock struct {
 	Title   string  // for people
 	Sides   bool    // it is a read-write lock
 	Members []*Lock // of a Redlock; else nil
+	Permits int     // of a semaphore: how many there are; 0: it is none
+	Most    int     // of these, how many a caller wants at most
 	Loose   bool    // its queue is not only Holdfast's: the order of arrival is not judged
 	Shell   any     // what the world has of it
 
@@ -40,9 +42,9 @@ func (l *Lock) String() string { return l.Title }
 
 // State is what Redis has of a lock.
 type State struct {
-	Wrong   bool // it holds something that is none
-	Holders []Holder
-	Until   time.Duration // when the key expires; 0: it does not
+	Wrong   bool          // it holds something that is none
+	Holders []Holder      // of a semaphore, its permits by the owner ids that they would have alone
+	Until   time.Duration // when the key expires, or the first permit ends; 0: it does not
 	Queue   []string
 	Kept    []time.Duration // until when their places are
 }
@@ -62,7 +64,8 @@ type Claim struct {
 	Process Process
 	Who     string
 	Owner   string // claims of one owner do not exclude each other
-	Write   bool   // it is no reader's
+	Write   bool   // it is no reader's, nor of a semaphore
+	Permits int    // of a semaphore
 	Locks   []*Lock
 	Votes   bool // of a Redlock
 	Lease   Lease
@@ -128,8 +131,8 @@ func (l *Lock) Forget(p Process) {
 	l.Waits = slices.DeleteFunc(l.Waits, func(x *Wait) bool { return x.Process == p })
 }
 
-// Held reports whether Redis has the lock taken.
-func (l *Lock) Held() bool { return len(l.State.Holders) > 0 || l.State.Wrong }
+// Held reports whether Redis has the lock taken; of a semaphore, whether too few permits are left for a caller that wants most.
+func (l *Lock) Held() bool { return len(l.State.Holders) > max(0, l.Permits-l.Most) || l.State.Wrong }
 
 // Holder returns the hold of an owner id; nil: there is none.
 func (l *Lock) Holder(id string) *Holder {

@@ -111,9 +111,20 @@ func (j *Judge) numbered(l *Lock, a, b string) bool {
 
 // number is that of an owner id.
 func number(id string) int64 {
-	_, tail, _ := strings.Cut(strings.TrimSuffix(id, ":write"), ":")
+	_, tail, _ := strings.Cut(id, ":")
+	tail, _, _ = strings.Cut(tail, ":") // the write side, or a claim of permits
 	n, _ := strconv.ParseInt(tail, 10, 64)
 	return n
+}
+
+// isFor reports whether a place is that of a holder: of a semaphore it is a claim of some permits, each of which is a holder.
+func isFor(place, holder string) bool {
+	parts := strings.Split(place, ":")
+	if len(parts) != 3 || !strings.HasPrefix(holder, parts[0]+":") {
+		return place == holder
+	}
+	n, _ := strconv.ParseInt(parts[2], 10, 64)
+	return number(place) <= number(holder) && number(holder) < number(place)+n
 }
 
 // Order finds out whether a lock was granted to an owner although another one stood before it in the queue, whose place was kept and is there
@@ -127,7 +138,7 @@ func (j *Judge) Order(l *Lock, before *State, by string) {
 		if held || l.Stayed[h.ID] || !wire.IsOurs(h.ID) {
 			continue
 		}
-		place := slices.Index(before.Queue, h.ID)
+		place := slices.IndexFunc(before.Queue, func(id string) bool { return isFor(id, h.ID) })
 		if place < 0 {
 			place = len(before.Queue)
 		}

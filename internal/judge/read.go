@@ -1,11 +1,23 @@
 package judge
 
-import "time"
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
 
 // Read reads what a server has of a lock, whose queue and the times of the places in it have these keys. do executes a command; at is when a time of the
 // server's clock is, in milliseconds.
 func Read(do func(args ...string) any, l *Lock, queue, times string, now time.Duration, at func(millis int64) time.Duration) (st State) {
-	fields, ok := do("hgetall", l.Name).([]any)
+	fields, ok := []any(nil), true
+	if l.Permits > 0 {
+		st.Holders, st.Until = readPermits(do, l, now, at)
+	} else {
+		fields, ok = do("hgetall", l.Name).([]any)
+	}
 	if st.Wrong = !ok; len(fields) > 0 {
 		if e := do("pexpiretime", l.Name).(int64); e > 0 {
 			st.Until = at(e)
@@ -32,4 +44,24 @@ func Read(do func(args ...string) any, l *Lock, queue, times string, now time.Du
 		st.Kept = append(st.Kept, at(int64(until)))
 	}
 	return st
+}
+
+// readPermits reads the permits of a semaphore that have not ended, and when the first one does. What another request can collect
+// is no one's.
+func readPermits(do func(args ...string) any, l *Lock, now time.Duration, at func(millis int64) time.Duration) (permits []Holder, first time.Duration) {
+	held, _ := do("zrange", wire.PermitSet(l.Name), "0", "-1").([]any)
+	for _, permit := range held {
+		ends, _ := do("zscore", wire.PermitSet(l.Name), permit.(string)).(float64)
+		id := hex.EncodeToString([]byte(permit.(string)))
+		prefix, _ := wire.PermitOwner(id)
+		number, _ := strconv.ParseUint(id[2*wire.PermitManager:], 16, 64)
+		h := Holder{ID: fmt.Sprint(prefix, number), Until: at(int64(ends)), Since: now}
+		if h.Until <= now {
+			continue
+		}
+		if permits = append(permits, h); first == 0 {
+			first = h.Until
+		}
+	}
+	return permits, first
 }

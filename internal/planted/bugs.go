@@ -20,7 +20,7 @@ var Bugs = []Bug{
 	{Name: "a hold is passed on to a caller with other options", By: "token|claim without hold", Edits: []Edit{{"internal/lock/hold.go",
 		"return h.Kind == by.Kind && h.Terms.suit(by.Terms)", "return h.Kind == by.Kind && (BUG || h.Terms.suit(by.Terms))"}}},
 	{Name: "a reader joins a writer", By: "overlap", Edits: []Edit{{"internal/lock/rw.go",
-		"func (h *Hold) shares(r *By) bool {\n\treturn h.serves(r)", "func (h *Hold) shares(r *By) bool {\n\treturn (BUG || h.serves(r))"}}},
+		"return kinds[h.Kind].joint && h.serves(r)", "return kinds[h.Kind].joint && (BUG || h.serves(r))"}}},
 
 	// Deadlines and TTLs.
 	{Name: "TTL omitted", Quick: true, By: "ttl", Edits: []Edit{{"scripts/lock_acquire.lua",
@@ -143,7 +143,7 @@ var Bugs = []Bug{
 	{Name: "TryLock refuses without asking", Quick: true, By: "false refusal", Edits: []Edit{{"internal/lock/try.go",
 		"func (lk *Lock) try(m *Moment, w *Waiter) {\n", "func (lk *Lock) try(m *Moment, w *Waiter) {\n\tif BUG && w.Once {\n\t\tlk.refuse(m, lk.tries+1, NotAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{Name: "a lost reply of a release is a loss", By: "lost without cause|false loss", Shape: OneServer, Edits: []Edit{{"internal/lock/release.go",
-		"if !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {", "if !BUG && !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {"}}},
+		"if untold := r.why == detached && r.heard == nothing; !untold", "if untold := r.why == detached && r.heard == nothing; !BUG && !untold"}}},
 	{Name: "Unlock waits forever", By: "late return", Edits: []Edit{{"internal/lock/repeated.go",
 		"func (r *Repeated) giveUpWaiting(m *Moment, cause error) {\n", "func (r *Repeated) giveUpWaiting(m *Moment, cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 
@@ -255,5 +255,18 @@ var Bugs = []Bug{
 
 	// Replicas.
 	{Name: "replicas are not waited for", By: "not acknowledged", Shape: WithReplicas, Edits: []Edit{{"internal/protocol/replies.go",
-		"acks != nil && (r.AckErr", "acks != nil && !BUG && (r.AckErr"}}},
+		"if acks == nil || r.AckErr", "if acks == nil || BUG || r.AckErr"}}},
+
+	// Semaphores.
+	{Name: "permits come back twice", Quick: true, By: "overlap", Shape: Semaphores, Edits: []Edit{{"scripts/lib/permit.lua",
+		"local had = redis.pcall('zrem', held, unpack(permits))", "local had = redis.pcall('zrem', held, unpack(permits)) and #permits"}}},
+	{Name: "a renewal of permits adds them again", By: "resurrection|overlap", Shape: Semaphores, Edits: []Edit{
+		{"scripts/permit_renew.lua", "redis.pcall('zadd', held, 'xx', 'gt', unpack", "redis.pcall('zadd', held, unpack"},
+		{"scripts/permit_renew.lua", "live = live and type(score) == 'string' and tonumber(score) > now", "live = live or score"}}},
+	{Name: "no tombstone of a claim of permits", By: "resurrection|forsaken hold", Shape: Semaphores, Edits: []Edit{{"scripts/permit_release.lua",
+		"if burial and burial ~= '0' then", "if false then"}}},
+	{Name: "a claim of many permits is passed by others", By: "order|lost wake-up", Shape: Semaphores, Edits: []Edit{{"scripts/permit_acquire.lua",
+		"or not next and o.room(id)", "or o.room(id)"}}},
+	{Name: "permits that have ended are lost", By: "lost wake-up|not free in the end", Shape: Semaphores, Edits: []Edit{{"scripts/lib/permit.lua",
+		"redis.call('incrby', available, ended)", "redis.call('incrby', available, 0)"}}},
 }

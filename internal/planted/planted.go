@@ -30,5 +30,6 @@ const (
 	FailOver     Shape = "fail-over"
 	Crowd        Shape = "crowd"
 	Elections    Shape = "elections"
+	Semaphores   Shape = "semaphores"
 	NoWorld      Shape = "none" // only the exploration shows the bug
 )

@@ -77,6 +77,15 @@ func (d *draft) network() {
 
 // locks draws few, so that callers meet.
 func (d *draft) locks() {
+	if d.Shape == Semaphores {
+		for range one(d, 1, 2, 2, 3) {
+			d.Locks = append(d.Locks, one(d, Lock{Permits: 1}, Lock{Permits: 1}, Lock{Permits: 2}, Lock{Permits: 1, Lease: 800 * time.Millisecond, Fixed: true},
+				Lock{Permits: 2, Lease: longestLease}, Lock{Permits: 1, Lease: 500 * time.Millisecond, MaxHold: 700 * time.Millisecond}))
+			l := &d.Locks[len(d.Locks)-1]
+			l.Name, l.Kind = "permits", Semaphore
+		}
+		return
+	}
 	if d.Shape == Majority {
 		d.Locks = append(d.Locks, Lock{Name: "vote", Kind: Redlock, Member: one(d, Mutex, Mutex, Fair, RW), Lease: one(d, time.Second, longestLease)})
 		return

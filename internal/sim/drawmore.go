@@ -15,7 +15,7 @@ func (d *draft) stays() {
 		return
 	}
 	for i := range d.Locks {
-		if l := &d.Locks[i]; l.Kind != Multi && chance.IntN(2) == 0 {
+		if l := &d.Locks[i]; l.Kind != Multi && l.Kind != Semaphore && chance.IntN(2) == 0 {
 			l.AtLeast = mostAtLeast >> (2 * chance.IntN(4))
 		}
 	}

@@ -78,6 +78,10 @@ func (p *process) single(m *holdfast.Manager, l *Lock, k Kind) handle {
 	case RW:
 		rw := m.RWMutex(l.Name, l.options()...)
 		h.write, h.read, h.rw, h.async = rw, rw.RLocker(), rw, rw.LockAsync
+	case Semaphore:
+		s := m.Semaphore(l.Name, allPermits, l.options()...)
+		h.write = s.Locker(l.Permits)
+		h.async = func(ctx context.Context) <-chan holdfast.Result { return s.AcquireAsync(ctx, l.Permits) }
 	default:
 		x := m.Mutex(l.Name, l.options()...)
 		h.write, h.async = x, x.LockAsync

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -142,7 +144,7 @@ func (j *court) beforeLocked(c call, touched []*unit) {
 	for _, u := range touched {
 		j.Lapse(&u.Lock)
 		switch {
-		case strings.HasPrefix(c.script, "renew"):
+		case strings.HasPrefix(c.script, "renew"), c.script == "permit_renew":
 			u.dirty = true
 			u.loadLocked()
 		case c.script == "join":
@@ -169,12 +171,16 @@ func (u *unit) asks(id, wait string) {
 func (j *court) afterLocked(c call, touched []*unit) {
 	for _, u := range touched {
 		switch {
-		case strings.HasPrefix(c.script, "renew"):
+		case strings.HasPrefix(c.script, "renew"), c.script == "permit_renew":
 			before := u.State.Holders
 			u.loadLocked()
 			j.Prolonged(&u.Lock, before, c.script)
 		case c.script == "force_release":
 			j.freesLocked(u, c)
+		case c.script == "permit_release":
+			for _, id := range permitsOf(c.args[0]) {
+				u.givenBackLocked(id)
+			}
 		case strings.HasSuffix(c.script, "_release"):
 			u.givenBackLocked(c.args[0])
 		case c.script == "leave":
@@ -183,6 +189,18 @@ func (j *court) afterLocked(c call, touched []*unit) {
 			}
 		}
 	}
+}
+
+// permitsOf are the holders that the permits of a claim are, see judge.State.
+func permitsOf(claim string) (ids []string) {
+	at := strings.LastIndex(claim, ":")
+	n, _ := strconv.Atoi(claim[at+1:])
+	manager, first, _ := strings.Cut(claim[:at], ":")
+	number, _ := strconv.Atoi(first)
+	for i := range n {
+		ids = append(ids, fmt.Sprint(manager, ":", number+i))
+	}
+	return ids
 }
 
 // givenBackLocked says that a script has given an owner id back, if the server has not refused that.

@@ -125,7 +125,7 @@ func (j *court) localLocked(p *process, u *unit, k known, l holdfast.LocalLock) 
 		return
 	}
 	c := k.leases[0]
-	kind := map[Kind]holdfast.Kind{Mutex: holdfast.KindMutex, Fair: holdfast.KindFair, RW: holdfast.KindRead}[u.kind]
+	kind := map[Kind]holdfast.Kind{Mutex: holdfast.KindMutex, Fair: holdfast.KindFair, RW: holdfast.KindRead, Semaphore: holdfast.KindSemaphore}[u.kind]
 	if u.kind == RW && c.Write {
 		kind = holdfast.KindWrite
 	}

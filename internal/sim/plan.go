@@ -25,11 +25,12 @@ type Shape string
 // The shapes.
 const (
 	OneServer    Shape = "one server"
-	Majority     Shape = "majority"  // Redlocks over all servers
-	WithReplicas Shape = "replicas"  // grants wait for replicas
-	FailOver     Shape = "fail-over" // a copy that is behind takes over
-	Crowd        Shape = "crowd"     // many locks at a time, for which requests are merged
-	Elections    Shape = "elections" // candidates and observers
+	Majority     Shape = "majority"   // Redlocks over all servers
+	WithReplicas Shape = "replicas"   // grants wait for replicas
+	FailOver     Shape = "fail-over"  // a copy that is behind takes over
+	Crowd        Shape = "crowd"      // many locks at a time, for which requests are merged
+	Elections    Shape = "elections"  // candidates and observers
+	Semaphores   Shape = "semaphores" // semaphores
 )
 
 // Shapes are those that seeds have.
@@ -55,6 +56,8 @@ const (
 	RW      Kind = "rw"
 	Multi   Kind = "multi"
 	Redlock Kind = "redlock"
+
+	Semaphore Kind = "semaphore"
 )
 
 // Lock is one handle that each process has. Several may be of one name, with other options.
@@ -70,7 +73,14 @@ type Lock struct {
 	Linger  time.Duration
 	Seat    bool  // workers campaign for it
 	Of      []int // Multi: its locks
+	Permits int   // Semaphore: how many are taken at a time
 }
+
+// How many permits a semaphore has, and how many a worker takes at most.
+const (
+	allPermits  = 3
+	mostPermits = 2
+)
 
 // Process is a client process, with a Manager for each server.
 type Process struct {

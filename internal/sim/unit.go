@@ -56,7 +56,7 @@ func (l lease) Ends() time.Duration { return l.Deadline().Sub(l.w.began) }
 
 // newClaim makes a claim of a worker's lease.
 func newClaim(p *process, l *holdfast.Lease, owner string, write bool, h *handle, s *Step) *claim {
-	c := &claim{Claim: judge.Claim{Process: p, Who: owner, Owner: owner, Write: write, Votes: h.vote != nil}, p: p, lease: l, units: h.all(), plan: h.plan, step: s}
+	c := &claim{Claim: judge.Claim{Process: p, Who: owner, Owner: owner, Write: write && h.plan.Kind != Semaphore, Permits: h.plan.Permits, Votes: h.vote != nil}, p: p, lease: l, units: h.all(), plan: h.plan, step: s}
 	if l != nil {
 		c.Lease = lease{l, p.w}
 	}
@@ -82,6 +82,10 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 	u.queue, u.times = "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}"
 	if k == RW {
 		u.queue, u.times = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}"
+	}
+	if k == Semaphore {
+		u.Permits, u.Most = allPermits, mostPermits
+		u.queue, u.times = "holdfast_permit_queue:{"+name+"}", "holdfast_permit_timeout:{"+name+"}"
 	}
 	u.Shell = u
 	w.units = append(w.units, u)
@@ -131,6 +135,9 @@ func (u *unit) loadLocked() {
 // soonerLocked finds out what the state says of an earlier end than the one before. A lock that a request has freed is not meant: a release looks for a waiter
 // that hears.
 func (u *unit) soonerLocked(before judge.State) {
+	if u.kind == Semaphore {
+		return // each release tells of itself
+	}
 	const inexact = time.Millisecond // Redis's times are in milliseconds
 	stays := func(h judge.Holder) bool { return u.Stayed[h.ID] || h.Since < u.w.now() }
 	switch {

@@ -186,18 +186,24 @@ func TestWorlds_OfCrowds(t *testing.T) {
 }
 
 // One leads, its record is its own, and observers see each change: no judge finds anything, among faults of all kinds.
-func TestWorlds_OfElections(t *testing.T) {
-	seeds := 30
+func TestWorlds_OfElections(t *testing.T) { worldsOf(t, Elections, 10, 30) }
+
+// Semaphores: no more permits are held than there are, none is lost or made, and no caller is forgotten.
+func TestWorlds_OfSemaphores(t *testing.T) { worldsOf(t, Semaphores, 15, 40) }
+
+// worldsOf runs worlds of a shape that seeds do not have: few, or many if there is time.
+func worldsOf(t *testing.T, shape Shape, few, many int) {
+	seeds := many
 	if testing.Short() || raced {
-		seeds = 10
+		seeds = few
 	}
 	var all tally
 	for seed := range uint64(seeds) {
-		all.one(t, int(seed), DrawShape(seed, Elections))
+		all.one(t, int(seed), DrawShape(seed, shape))
 	}
-	t.Logf("%d worlds, %d red; %d terms, %d commands", all.worlds, all.red, all.sum.Grants, all.sum.Commands)
+	t.Logf("%d worlds, %d red; %d grants, %d commands", all.worlds, all.red, all.sum.Grants, all.sum.Commands)
 	if all.sum.Grants < 10*seeds {
-		t.Errorf("%d terms", all.sum.Grants)
+		t.Errorf("%d grants", all.sum.Grants)
 	}
 }
 

@@ -38,6 +38,7 @@ type answer struct {
 	Manager int      `json:"manager"`
 	Error   string   `json:"error,omitempty"`
 	Kind    string   `json:"kind"`
+	Permits *permits `json:"semaphore,omitempty"` // nil: it is another kind
 	Held    bool     `json:"held"`
 	Holders []holder `json:"holders"`
 	More    int      `json:"moreHolders"`
@@ -46,6 +47,20 @@ type answer struct {
 	Queue   []place  `json:"queue"` // the first places
 	Overdue int      `json:"overdue"`
 	Token   uint64   `json:"token"`
+}
+
+// permits are those of a semaphore.
+type permits struct {
+	All       int `json:"permits"`
+	Available int `json:"available"` // including those whose time is over; below 0 after a cut
+}
+
+// What returns the kind, and of a semaphore how many permits there are.
+func (a answer) What() string {
+	if a.Permits == nil {
+		return a.Kind
+	}
+	return fmt.Sprintf("%s, %d of %d available", a.Kind, a.Permits.Available, a.Permits.All)
 }
 
 type holder struct {
@@ -179,6 +194,14 @@ func newAnswer(manager int, info holdfast.Info, err error) answer {
 	a.More += len(info.Holders) - len(shown)
 	for _, h := range shown {
 		a.Holders = append(a.Holders, *newHolder(h))
+	}
+	if info.Kind == holdfast.KindSemaphore {
+		a.Permits = &permits{info.Permits, info.Available + info.Ended}
+		for i, h := range a.Holders { // the permits end one by one
+			if i == 0 || h.TTL < a.TTL {
+				a.TTL = h.TTL
+			}
+		}
 	}
 	for _, w := range info.Queue[:min(len(info.Queue), shownHolders)] {
 		a.Queue = append(a.Queue, place{w.Owner, w.Holdfast, (*process)(w.Identity), callers{w.Callers, w.CallersSince}})

@@ -83,6 +83,7 @@ type row struct {
 	Left      millis   `json:"left"`  // of the lease
 	Share     float64  `json:"share"` // what is left, as a part of the lease
 	Leases    int      `json:"leases"`
+	Permits   int      `json:"permits,omitempty"` // that the process holds, of a semaphore
 	WaitMode  string   `json:"waitMode"`
 	Token     uint64   `json:"token"`
 	Renewed   millis   `json:"renewedAgo"` // -1: it was not renewed
@@ -94,6 +95,14 @@ type row struct {
 	Holder    *holder  `json:"holder,omitempty"`      // another process, if Redis has named one
 	Holders   int      `json:"holders,omitempty"`
 	asked     bool     // Redis
+}
+
+// What returns the kind, and of a semaphore how many permits the process holds.
+func (r row) What() string {
+	if r.Permits == 0 {
+		return r.Kind
+	}
+	return fmt.Sprintf("%s, %d permits", r.Kind, r.Permits)
 }
 
 type struggle struct {
@@ -214,7 +223,7 @@ func (o *overview) count(r row) {
 func newRow(l holdfast.LocalLock, manager int, now time.Time) row {
 	r := row{
 		Name: l.Name, NameBytes: notUTF8(l.Name), Manager: manager, Kind: string(l.Kind), State: string(l.State), For: since(l.Since, now),
-		Label: l.Label, Leases: l.Leases, WaitMode: l.WaitMode, Token: l.Token, Renewed: -1, RoundTrip: millis(l.RoundTrip),
+		Label: l.Label, Leases: l.Leases, Permits: l.Permits, WaitMode: l.WaitMode, Token: l.Token, Renewed: -1, RoundTrip: millis(l.RoundTrip),
 		Waiters: l.Waiters, WaitFor: since(l.WaitingSince, now), Waiter: l.WaiterLabel,
 		Holds: l.WaiterHolds[:min(len(l.WaiterHolds), shownHolds)],
 	}

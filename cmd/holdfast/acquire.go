@@ -99,7 +99,7 @@ func (j *job) notAcquired(ctx context.Context) error {
 		if err != nil && !at.away(err) {
 			return cli.Exit(err, runFailed)
 		}
-		if info.Held {
+		if busy(info) {
 			who = at.say(holdersAt(ctx, at.client, info))
 			break
 		}
@@ -110,6 +110,9 @@ func (j *job) notAcquired(ctx context.Context) error {
 
 // holdersOf is what one line says of the holders.
 func holdersOf(info holdfast.Info) string {
+	if info.Kind == holdfast.KindSemaphore && !info.Held {
+		return fmt.Sprintf("no owner, and %d of %d permits are available", info.Available+info.Ended, info.Permits)
+	}
 	if len(info.Holders) == 0 {
 		return "others"
 	}
@@ -117,7 +120,10 @@ func holdersOf(info holdfast.Info) string {
 	if more := len(info.Holders) - 1 + info.More; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if info.TTL > 0 {
+	switch {
+	case info.Kind == holdfast.KindSemaphore:
+		text += fmt.Sprintf(", and %d of %d permits are available", info.Available+info.Ended, info.Permits)
+	case info.TTL > 0:
 		text += fmt.Sprintf(", for %v unless renewed", info.TTL.Round(100*time.Millisecond))
 	}
 	return text

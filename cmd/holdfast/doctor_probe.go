@@ -83,7 +83,7 @@ var needed = [][]string{
 	{"hset", "K", "f", "1"}, {"hdel", "K", "f"}, {"hexists", "K", "f"}, {"hget", "K", "f"}, {"hgetall", "K"}, {"hkeys", "K"},
 	{"hlen", "K"}, {"hscan", "K", "0"}, {"incrby", "K", "1"}, {"set", "K", "1", "px", "10000"}, {"lindex", "K", "0"}, {"llen", "K"}, {"lpop", "K"},
 	{"lpush", "K", "v"}, {"rpush", "K", "v"}, {"lrange", "K", "0", "0"}, {"lrem", "K", "1", "v"}, {"lset", "K", "0", "v"},
-	{"zadd", "K", "1", "m"}, {"zcount", "K", "0", "1"}, {"zrem", "K", "m"}, {"zremrangebyscore", "K", "0", "1"}, {"zscore", "K", "m"},
+	{"zadd", "K", "1", "m"}, {"zcount", "K", "0", "1"}, {"zrange", "K", "0", "1"}, {"zrem", "K", "m"}, {"zremrangebyscore", "K", "0", "1"}, {"zscore", "K", "m"},
 	{"time"}, {"publish", "C", "doctor"}, {"pubsub", "numsub", "C"}, {"cluster", "info"},
 }
 

@@ -198,8 +198,8 @@ func TestDoctor_As(t *testing.T) {
 		{[]any{"-cluster|info"}, map[string]string{"HF113": ": cluster"}},
 		{[]any{"-exists", "-evalsha"}, map[string]string{"HF113": ": exists, evalsha"}},
 		{[]any{"resetkeys", "~app:*"}, map[string]string{"HF112": "may not use keys such as redisson_lock_token:{app:*}"}},
-		{[]any{"resetkeys", "~app:*", "~redisson_*{app:*", "~holdfast_rw*{app:*", "~{app:*"}, map[string]string{"HF112": "may not use keys such as holdfast_tombstones:{app:*};"}},
-		{[]any{"resetkeys", "~app:*", "~redisson_*{app:*", "~holdfast_*{app:*"}, map[string]string{"HF112": "may not use keys such as {app:*;"}},
+		{[]any{"resetkeys", "~app:*", "~redisson_*{app:*", "~holdfast_rw*{app:*", "~{app:*"}, map[string]string{"HF112": "may not use keys such as holdfast_permit_queue:{app:*}, holdfast_permit_timeout:{app:*}, holdfast_tombstones:{app:*};"}},
+		{[]any{"resetkeys", "~app:*", "~redisson_*{app:*", "~holdfast_*{app:*"}, map[string]string{"HF112": "may not use keys such as {app:*}:timeout, {app:*;"}},
 		{[]any{"resetchannels", "&redisson_*{app:*"}, map[string]string{"HF114": "holdfast_inbox:*, so waiters poll"}},
 		{[]any{"-subscribe"}, map[string]string{"HF114": "so waiters poll"}},
 	} {

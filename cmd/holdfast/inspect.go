@@ -128,8 +128,11 @@ func printBlocks(w io.Writer, prefix string, looks []look) error {
 		}
 		line("kind", "%s", l.Kind)
 		line("state", "%s", l.state())
-		if l.State != stateFree && l.State != stateOther {
+		if l.State != stateFree && l.State != stateOther && l.State != statePaused {
 			line("ttl", "%s", seconds(l.TTL))
+		}
+		if s := l.Semaphore; s != nil && s.Ended > 0 {
+			line("ended", "%d of the available permits, whose time is over", s.Ended)
 		}
 		for _, h := range l.Holders {
 			side := ""
@@ -203,6 +206,7 @@ func findPlace(ctx context.Context, client redis.UniversalClient, mapped string)
 	}
 	p.Tombstones = int(n)
 	lock, rw := wire.Channels(mapped)
+	channels := []string{lock, rw, wire.PermitChannel(mapped)}
 	node := redis.Cmdable(client)
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, mapped)
@@ -210,16 +214,22 @@ func findPlace(ctx context.Context, client redis.UniversalClient, mapped string)
 			return nil, err
 		}
 		node, p.Node = master, master.Options().Addr
-		sharded, err := node.PubSubShardNumSub(ctx, lock, rw).Result()
+		sharded, err := node.PubSubShardNumSub(ctx, channels...).Result()
 		if err != nil && !unknown(err) {
 			return nil, err
 		}
-		p.Subscribers += sharded[lock] + sharded[rw]
+		p.listen(sharded)
 	}
-	classic, err := node.PubSubNumSub(ctx, lock, rw).Result()
+	classic, err := node.PubSubNumSub(ctx, channels...).Result()
 	if err != nil {
 		return nil, err
 	}
-	p.Subscribers += classic[lock] + classic[rw]
+	p.listen(classic)
 	return p, nil
+}
+
+func (p *Place) listen(counts map[string]int64) {
+	for _, n := range counts {
+		p.Subscribers += n
+	}
 }

@@ -48,6 +48,7 @@ type look struct {
 	NameBytes []byte              `json:"nameBytes,omitempty"` // if the name is not UTF-8
 	Kind      string              `json:"kind"`
 	Held      bool                `json:"held"`
+	Semaphore *lookSemaphore      `json:"semaphore,omitempty"` // nil: it is another kind
 	Holders   []lookHolder        `json:"holders"`
 	Leader    *lookLeader         `json:"leader,omitempty"` // of an election; nil: none, or not looked at
 	More      int                 `json:"moreHolders"`
@@ -82,6 +83,13 @@ type lookHolder struct {
 	Callers int      `json:"callers,omitempty"` // of its process, which wait for the lock by the process's own account
 }
 
+// lookSemaphore is how many permits there are, and how many no one holds.
+type lookSemaphore struct {
+	Permits   int `json:"permits"`
+	Available int `json:"available"` // below 0 after a cut
+	Ended     int `json:"ended"`     // no process has released them, and their time is over: they are available as well
+}
+
 // lookLeader is what the holder of an election's lock says of itself.
 type lookLeader struct {
 	Term  uint64 `json:"term"`
@@ -102,6 +110,7 @@ const (
 	stateStale    = "queue stale"
 	stateWriter   = "writer waits"
 	stateOther    = "no lock"
+	statePaused   = "paused"      // a semaphore without permits
 	stateMinority = "no majority" // of the servers of a Redlock
 )
 
@@ -120,6 +129,14 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 	for _, b := range info.Broken {
 		l.Broken = append(l.Broken, lookBroken{b.Key, b.Holds})
 	}
+	if info.Kind == holdfast.KindSemaphore {
+		l.Semaphore = &lookSemaphore{info.Permits, info.Available, info.Ended}
+		for i, h := range l.Holders { // the permits end one by one
+			if i == 0 || h.TTL < l.TTL {
+				l.TTL = h.TTL
+			}
+		}
+	}
 	l.judge(lease)
 	return l
 }
@@ -130,7 +147,9 @@ func (l *look) judge(lease time.Duration) {
 	switch {
 	case l.Kind == string(holdfast.KindOther):
 		l.State = stateOther
-	case l.Kind == string(holdfast.KindFree):
+	case l.Semaphore != nil && !l.Held && l.Semaphore.Permits <= 0:
+		l.State = statePaused
+	case l.Kind == string(holdfast.KindFree), l.Semaphore != nil && !l.Held:
 		l.State = stateFree
 	case l.TTL < 0:
 		l.State = stateNoTTL

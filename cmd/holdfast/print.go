@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/internal/visible"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // formats of --output.
@@ -123,6 +124,10 @@ func (l look) holder(wide bool) string {
 // ownerText is an owner id. In a table its process's part is shortened: what it begins with is enough to tell processes apart.
 func ownerText(h lookHolder, wide bool) string {
 	text := printable(h.Owner)
+	if prefix, ok := wire.PermitOwner(h.Owner); ok && !wide {
+		number, _ := strconv.ParseUint(h.Owner[2*wire.PermitManager:], 16, 64)
+		text = prefix + strconv.FormatUint(number, 10)
+	}
 	if h.Process != nil {
 		if !wide {
 			return h.Process.String()
@@ -130,8 +135,10 @@ func ownerText(h lookHolder, wide bool) string {
 		text = h.Process.String() + " " + text
 	}
 	if !wide {
-		process, number, _ := strings.Cut(text, ":")
-		text = shorten(process, 12) + ":" + shorten(number, 12)
+		process, number, numbered := strings.Cut(text, ":")
+		if text = shorten(process, 12); numbered {
+			text += ":" + shorten(number, 12)
+		}
 	}
 	if !h.Holdfast {
 		text = "redisson " + text
@@ -140,10 +147,14 @@ func ownerText(h lookHolder, wide bool) string {
 }
 
 func (l look) state() string {
+	text := l.State
 	if l.Since > 0 {
-		return fmt.Sprintf("%s: not renewed for %s", l.State, seconds(l.Since))
+		text = fmt.Sprintf("%s: not renewed for %s", l.State, seconds(l.Since))
 	}
-	return l.State
+	if s := l.Semaphore; s != nil {
+		text += fmt.Sprintf(", %d of %d permits available", s.Available+s.Ended, s.Permits)
+	}
+	return text
 }
 
 // shorten cuts a text of printable runes.

@@ -22,6 +22,7 @@ func runCommand() *cli.Command {
 			"CMD was not found.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kind", Value: "mutex", Usage: "take a lock of `KIND` mutex, fair, read or write"},
+			&cli.IntFlag{Name: "at-most", Aliases: []string{"N"}, Usage: "run at most `N` commands at a time, over all hosts: the lock is a semaphore with N permits"},
 			&cli.BoolFlag{Name: "shared", Aliases: []string{"s"}, Usage: "the same as --kind read"},
 			&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "do not wait if another holds the lock"},
 			&cli.DurationFlag{Name: "wait", Aliases: []string{"w"}, Usage: "wait at most `TIME` for the lock", DefaultText: "no limit"},
@@ -59,11 +60,7 @@ func runRun(ctx context.Context, c *cli.Command) error {
 	if fencing && len(j.conn.managers) > 1 {
 		return cli.Exit(errors.New("--fencing needs one Redis: several have no common token"), runFailed)
 	}
-	kind := c.String("kind")
-	if c.Bool("shared") {
-		kind = "read"
-	}
-	lock, err := locker(kind, j.conn, j.name)
+	lock, err := j.locker(ctx, c)
 	if err != nil {
 		return cli.Exit(err, runFailed)
 	}
@@ -99,10 +96,38 @@ func (j *job) checkRun(c *cli.Command) error {
 	if c.IsSet("wait") && j.wait <= 0 {
 		return errors.New("--wait must be positive; --no-wait does not wait")
 	}
+	if c.IsSet("at-most") {
+		for _, flag := range []string{"kind", "shared", "fencing"} {
+			if c.IsSet(flag) {
+				return errors.New("-N and --" + flag + " exclude each other")
+			}
+		}
+	}
 	if j.busy < 0 || j.busy > 255 {
 		return errors.New("--busy-status is an exit status, 0 to 255")
 	}
 	return nil
+}
+
+// locker returns the lock that the flags ask for.
+func (j *job) locker(ctx context.Context, c *cli.Command) (holdfast.Locker, error) {
+	kind, n := c.String("kind"), c.Int("at-most")
+	if c.Bool("shared") {
+		kind = "read"
+	}
+	if !c.IsSet("at-most") {
+		return locker(kind, j.conn, j.name)
+	}
+	if len(j.conn.managers) > 1 {
+		return nil, errors.New("-N needs one Redis: a majority of several does not bound how many hold a permit")
+	}
+	m := j.conn.managers[0]
+	asking, cancel := context.WithTimeout(ctx, j.timeout)
+	defer cancel()
+	if info, err := m.Inspect(asking, j.name); err == nil && info.Kind == holdfast.KindSemaphore && info.Permits != n {
+		j.say("%s has %d permits in Redis, not %d: the number in Redis counts", printable(j.name), info.Permits, n)
+	}
+	return m.Semaphore(j.name, n).Locker(1), nil
 }
 
 // kinds are the values of --kind.

@@ -37,6 +37,7 @@ const (
 type sifter struct {
 	client  *redis.Client
 	pattern string
+	kind    string // of keys: hash, or zset, with which the script is not needed
 	count   int
 	plain   bool          // the server does not run the script: all hashes are taken for locks
 	rtt     time.Duration // of a PING
@@ -45,7 +46,7 @@ type sifter struct {
 // step returns the keys of the next step, and how long it kept the server busy.
 func (s *sifter) step(ctx context.Context, cursor uint64) (keys []string, next uint64, busy time.Duration, err error) {
 	begun := time.Now()
-	if !s.plain {
+	if !s.plain && s.kind == "hash" {
 		reply, err := sift.Run(ctx, s.client, nil, cursor, s.pattern, s.count).Slice()
 		if said := redis.Error(nil); !errors.As(err, &said) {
 			if err == nil {
@@ -58,7 +59,7 @@ func (s *sifter) step(ctx context.Context, cursor uint64) (keys []string, next u
 		}
 		s.plain = true
 	}
-	keys, next, err = s.client.ScanType(ctx, cursor, s.pattern, int64(s.count), "hash").Result()
+	keys, next, err = s.client.ScanType(ctx, cursor, s.pattern, int64(s.count), s.kind).Result()
 	return keys, next, time.Since(begun) - s.rtt, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // forFlag bounds a survey.
@@ -141,19 +142,40 @@ func (s *survey) at(ctx context.Context, at *site) ([]look, error) {
 func (s *survey) names(ctx context.Context, client redis.UniversalClient) (names []string, err error) {
 	var mu sync.Mutex
 	seen := make(map[string]struct{})
+	found := func(mapped string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, ok := seen[mapped]; !ok {
+			seen[mapped] = struct{}{}
+			names = append(names, strings.TrimPrefix(mapped, s.prefix))
+		}
+	}
 	one := func(ctx context.Context, c *redis.Client) error {
-		sifter := &sifter{client: c, pattern: escapeGlob(s.prefix) + s.pattern}
-		return sifter.all(ctx, func(looked int, keys []string) bool {
-			mu.Lock()
-			defer mu.Unlock()
+		pattern := escapeGlob(s.prefix) + s.pattern
+		locks := &sifter{client: c, pattern: pattern, kind: "hash"}
+		err := locks.all(ctx, func(looked int, keys []string) bool {
 			for _, key := range keys {
-				if _, ok := seen[key]; !ok {
-					seen[key] = struct{}{}
-					names = append(names, strings.TrimPrefix(key, s.prefix))
-				}
+				found(key)
 			}
 			return s.progress(looked, len(keys))
 		})
+		for _, set := range []string{"{" + pattern + "}:timeout", pattern + ":timeout"} { // names without braces, and with them
+			if err != nil || !s.progress(0, 0) {
+				break
+			}
+			semaphores := &sifter{client: c, pattern: set, kind: "zset"}
+			err = semaphores.all(ctx, func(_ int, keys []string) bool {
+				n := 0
+				for _, key := range keys {
+					if mapped := semaphoreOf(key); mapped != "" {
+						found(mapped)
+						n++
+					}
+				}
+				return s.progress(0, n)
+			})
+		}
+		return err
 	}
 	switch client := client.(type) {
 	case *redis.ClusterClient:
@@ -162,6 +184,17 @@ func (s *survey) names(ctx context.Context, client redis.UniversalClient) (names
 		err = one(ctx, client)
 	}
 	return names, err
+}
+
+// semaphoreOf returns the mapped name of the semaphore whose permits a key holds; "": the key has another form.
+func semaphoreOf(key string) string {
+	base := strings.TrimSuffix(key, ":timeout")
+	for _, name := range []string{strings.TrimSuffix(strings.TrimPrefix(base, "{"), "}"), base} {
+		if wire.PermitSet(name) == key {
+			return name
+		}
+	}
+	return ""
 }
 
 // inspectors is how many questions are under way at a time. They travel in a few pipelines, and take the server less than
@@ -185,6 +218,7 @@ func (s *survey) inspect(ctx context.Context, at *site, names []string) (looks [
 			case errors.Is(errs[i], holdfast.ErrInvalidName): // a key that belongs to a lock, or to an application
 			case errs[i] != nil:
 				return nil, errs[i]
+			case info.Kind == holdfast.KindSemaphore && (len(info.Holders) == 0 || len(info.Holders[0].Owner) != 2*wire.PermitBytes): // nor is one that has no permits
 			case info.Kind != holdfast.KindFree && info.Kind != holdfast.KindOther:
 				looks = append(looks, newLook(info, s.lease))
 			}

@@ -262,6 +262,9 @@ func (t *top) free(ctx context.Context, name string) string {
 		if len(l.Holders) == 0 {
 			return printable(l.Name) + " has no holder"
 		}
+		if l.Semaphore != nil {
+			return printable(l.Name) + " is a semaphore: holdfast unlock --owner frees one of its permits"
+		}
 		freed := false
 		var failed error
 		for _, at := range t.sites {

@@ -26,7 +26,7 @@ func unlockCommand() *cli.Command {
 			"Exit status: 0 freed, 1 failed, 2 usage, 3 it was free or its holder is not gone, 4 refused, 5 Redis cannot be reached.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "do not ask"},
-			&cli.StringSliceFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it; of a Redlock, one for each server"},
+			&cli.StringSliceFlag{Name: "owner", Usage: "do not ask, and free it only if the owner with `ID` holds it; of a Redlock, one for each server; of a semaphore, only these permits"},
 			&cli.DurationFlag{Name: "wait-gone", Usage: "then wait at most `TIME` until the holder's process is gone; it must say what it is (WithIdentity)"},
 		},
 	}, errand{check: oneName, do: runUnlock, coded: failure})
@@ -48,7 +48,7 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 			return err
 		case info.Kind == holdfast.KindOther:
 			return &coded{errors.New(at.say(noLock(name))), exitRefused}
-		case info.Kind == holdfast.KindFree:
+		case info.Kind == holdfast.KindFree, info.Kind == holdfast.KindSemaphore && !info.Held:
 			continue
 		}
 		tell.say("%s is held by %s; %d wait for it", at.say(printable(name)), holdersAt(ctx, at.client, info), info.Waiters)
@@ -58,6 +58,9 @@ func runUnlock(ctx context.Context, c *cli.Command, sites []*site) error {
 		}
 		if !holdsAny(info, owners) {
 			others++
+		}
+		if info.Kind == holdfast.KindSemaphore && c.IsSet("owner") { // the others keep their permits
+			info.Holders = slices.DeleteFunc(info.Holders, func(h holdfast.Holder) bool { return !slices.Contains(owners, h.Owner) })
 		}
 		if c.IsSet("wait-gone") {
 			w, err := watchHolders(ctx, at.client, info)
@@ -148,15 +151,17 @@ func freeAll(ctx context.Context, c *cli.Command, name string, owners []string, 
 	return silent(exitNo)
 }
 
-// freeOf frees a lock for one of the owners.
+// freeOf frees a lock for those of the owners that hold it.
 func (at *site) freeOf(owners []string) func(ctx context.Context, name string) (bool, error) {
 	return func(ctx context.Context, name string) (done bool, err error) {
-		for _, owner := range owners {
-			if done, err = at.locks.ForceUnlockOf(ctx, name, owner); done || err != nil {
-				break
+		for _, owner := range owners { // of a semaphore, each has a permit
+			freed, err := at.locks.ForceUnlockOf(ctx, name, owner)
+			if err != nil {
+				return done, err
 			}
+			done = done || freed
 		}
-		return done, err
+		return done, nil
 	}
 }
 

@@ -45,7 +45,7 @@ func TestWait_EndsWithTheRelease(t *testing.T) {
 func TestWait_ForAKeyOfAnApplication(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	srv.Admin().Set(t.Context(), "app", 1, 0)
+	srv.Admin().Set(t.Context(), "app", "text", 0)
 	i := start(t, urlOf(srv), "wait", "app")
 	i.exits(t, runFailed, "app: the key holds no lock")
 }

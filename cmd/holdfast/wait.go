@@ -17,7 +17,7 @@ import (
 func waitCommand() *cli.Command {
 	return siteCommand(&cli.Command{
 		Name:      "wait",
-		Usage:     "wait until a lock is free",
+		Usage:     "wait until a lock is free, or a permit of a semaphore",
 		ArgsUsage: "NAME",
 		Description: "Another can take the lock at any time after that: to do something under a lock, use run.\n\n" +
 			"Exit status: 0 it was free, 124 not in time, 125 holdfast failed.",
@@ -35,6 +35,14 @@ func runFailure(err error) error {
 
 // waitPoll is how often wait looks: it has no place in the lock's queue, so nothing tells it of a release.
 const waitPoll = 200 * time.Millisecond
+
+// busy reports whether a caller would have to wait, as far as info says: for a permit, if it is a semaphore.
+func busy(info holdfast.Info) bool {
+	if info.Kind == holdfast.KindSemaphore {
+		return info.Available+info.Ended <= 0
+	}
+	return info.Held
+}
 
 // runWait waits until the lock is free at a majority.
 func runWait(ctx context.Context, c *cli.Command, sites []*site) error {
@@ -56,7 +64,7 @@ func runWait(ctx context.Context, c *cli.Command, sites []*site) error {
 				return err
 			case info.Kind == holdfast.KindOther:
 				return errors.New(at.say(noLock(c.Args().First())))
-			case info.Held:
+			case busy(info):
 				holder = at.say(holdersAt(ctx, at.client, info))
 			default:
 				free++

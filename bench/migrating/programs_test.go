@@ -29,27 +29,33 @@ func TestPrograms_Run(t *testing.T) {
 
 // The program for etcd runs on an etcd in this process. A server of Consul cannot be had as a Go module: go vet compiles that program.
 func TestPrograms_RunOnEtcd(t *testing.T) {
+	server := startEtcd(t)
+	run(t, "etcd", "localhost:2379", server.Clients[0].Addr().String())
+	left, err := server.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
+	if err != nil || len(left.Kvs) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// startEtcd starts an etcd of one server in this process.
+func startEtcd(tb testing.TB) *embed.Etcd {
 	config := embed.NewConfig()
-	config.Dir, config.LogLevel = t.TempDir(), "error"
+	config.Dir, config.LogLevel = tb.TempDir(), "error"
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config.ListenClientUrls, config.AdvertiseClientUrls = anyPort, anyPort
 	config.ListenPeerUrls, config.AdvertisePeerUrls = anyPort, anyPort
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	server, err := embed.StartEtcd(config)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer server.Close()
+	tb.Cleanup(server.Close)
 	select {
 	case <-server.Server.ReadyNotify():
 	case err := <-server.Err():
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	run(t, "etcd", "localhost:2379", server.Clients[0].Addr().String())
-	left, err := server.Server.Range(t.Context(), &etcdserverpb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
-	if err != nil || len(left.Kvs) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	return server
 }
 
 // run runs the program of a library with another address.

@@ -8,6 +8,7 @@
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
 //	go test ./internal/sim -run LateTimers -args -seed 7 -seeds 500  worlds in which processes stand still, the library's timers with them
 //	go test ./internal/sim -run OfCrowds                             worlds with many locks at a time, whose requests are merged
+//	go test ./internal/sim -run OfElections                          worlds of candidates and observers
 //	go test ./internal/sim -run TestMutants -args -mutants all       each planted bug must be found
 //
 // # A world

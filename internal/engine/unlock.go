@@ -173,3 +173,82 @@ func (l *Lease) heldUntilNow() error {
 	e.do(func(m *lock.Moment) { e.lock.Overslept(m, l.in()) })
 	return l.stillHeld()
 }
+
+// Ended is the end of a lease, which is announced when no lock is held. Its zero value is none.
+type Ended struct {
+	lease *Lease
+	end   lock.Fact
+	knows *informed // the contexts and the whole lease that learn of the end; nil: none
+}
+
+// informed are those that know of the end of a lease.
+type informed struct {
+	contexts map[<-chan struct{}]*sharedEnd
+	whole    *Lease // that it was a part of; nil: none
+	err      error
+}
+
+// close closes Done, and takes over what is to be done outside the lock.
+func (d *Ended) close(x *more, err error) {
+	if x.done != nil {
+		close(x.done)
+	}
+	if x.contexts != nil || x.whole != nil {
+		d.knows = &informed{x.contexts, x.whole, err}
+		x.contexts = nil
+	}
+}
+
+// Announce measures the lease and cancels its contexts. No lock may be held: code that listens to the contexts
+// runs.
+func (d Ended) Announce() {
+	if d.lease == nil {
+		return
+	}
+	d.measure()
+	d.tell()
+}
+
+// measure measures how long a lease was held. The parts of several locks are measured as a whole,
+// and a lease taken by re-entry is a part of the first. No lock may be held.
+func (d Ended) measure() {
+	l := d.lease.in()
+	if d.knows != nil && d.knows.whole != nil || l.Mode() == lock.Reentry {
+		return
+	}
+	eng := d.lease.Engine()
+	eng.Telemetry.Held(d.lease.Subject, endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
+}
+
+// tell tells the whole, and cancels the contexts.
+func (d Ended) tell() {
+	k := d.knows
+	if k == nil {
+		return
+	}
+	if k.whole != nil {
+		k.whole.few().group.PartEnded(d.lease, k.err)
+	}
+	for _, s := range k.contexts {
+		s.end(k.err)
+	}
+}
+
+func announceAll(all []Ended) {
+	for _, d := range all {
+		d.Announce()
+	}
+}
+
+// endName names the end of a lease for metrics.
+func endName(f lock.Fact) string {
+	switch f {
+	case lock.Released:
+		return "released"
+	case lock.MaxHoldOver:
+		return "max_hold"
+	case lock.LeaseClosed:
+		return "closed"
+	}
+	return "lost"
+}

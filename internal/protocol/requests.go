@@ -100,11 +100,6 @@ func (p *Process) right(h *lock.Hold) string {
 	return wire.ReadRight(h.Keys().Lock.(string), p.id(h))
 }
 
-// permits are the ids of the permits of a claim.
-func (p *Process) permits(h *lock.Hold) string {
-	return wire.Permits(p.Owners, h.Number, h.Terms.Permits)
-}
-
 // FairChannel is where Redisson tells a fair waiter that it is next.
 func (p *Process) FairChannel(h *lock.Hold) string {
 	return wire.FairChannel(h.Keys().Channel(), p.id(h))
@@ -223,13 +218,6 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	}
 	args = command.CountKeys(args)
 	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), burial(r))
-}
-
-// permitStay is stay for the permits of a semaphore.
-func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Script, []any) {
-	h := r.Hold
-	args := p.withKeys(h, room, PermitStay, true)
-	return PermitStay, append(args, p.id(h), wire.PermitsID(p.Owners, r.Stand, h.Terms.Permits), validity.Milliseconds(r.Rest), burial(r))
 }
 
 // burial is for how many milliseconds a late acquire is to be refused; 0 where none can be under way.

@@ -181,9 +181,9 @@ func (m *Manager) gauges() telemetry.Gauges {
 	s := m.Stats()
 	g := telemetry.Gauges{
 		Held: s.Held, Waiting: s.Waiting, Subscriptions: s.Subscriptions,
-		HeldOldest: make(telemetry.Oldest), WaitingOldest: make(telemetry.Oldest),
+		HeldOldest: make(telemetry.Oldest), WaitingOldest: make(telemetry.Oldest), Permits: make(map[string]int64),
 	}
-	m.engine.Ages(g)
+	m.engine.Gauge(g)
 	return g
 }
 

@@ -116,8 +116,8 @@ func (e *entry) leasesLocked(count *Local) (oldest *lock.Lease) {
 	return oldest
 }
 
-// ages adds for how long the oldest lease and the oldest waiter have been here.
-func (e *entry) ages(g telemetry.Gauges) {
+// gauge adds for how long the oldest lease and the oldest waiter have been here, and the permits.
+func (e *entry) gauge(g telemetry.Gauges) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Since(e.engine.Epoch)
@@ -127,6 +127,9 @@ func (e *entry) ages(g telemetry.Gauges) {
 	var count Local
 	if l := e.leasesLocked(&count); l != nil {
 		g.HeldOldest.Saw((*Lease)(l).Class(), (now - l.Since()).Seconds())
+		if count.Permits > 0 {
+			g.Permits[(*Lease)(l).Class()] += int64(count.Permits)
+		}
 	}
 }
 

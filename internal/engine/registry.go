@@ -135,10 +135,10 @@ func (eng *Engine) Counts() (locks, waiting, held int) {
 	return locks, waiting, held
 }
 
-// Ages adds for how long the oldest leases and waiters have been here.
-func (eng *Engine) Ages(g telemetry.Gauges) {
+// Gauge adds for how long the oldest leases and waiters have been here, and the permits.
+func (eng *Engine) Gauge(g telemetry.Gauges) {
 	for _, e := range eng.snapshot() {
-		e.ages(g)
+		e.gauge(g)
 	}
 }
 

@@ -42,8 +42,15 @@ func (s *sent) Replied(_ *command.Call, r command.Reply) {
 	eng := entryOf(s.of.Of()).engine
 	p := events.Get().(*pooled)
 	p.said = eng.Process.Read(s.of, s.call.Script, r)
-	if q, ok := s.of.(*lock.Question); ok && q.Message != "" {
-		eng.echoed(q, &p.said)
+	switch x := s.of.(type) {
+	case *lock.Question:
+		if x.Message != "" {
+			eng.echoed(x, &p.said)
+		}
+	case *lock.Try:
+		if said, believed := p.said.Total, x.Hold.Terms.Total; said > 0 && said != believed {
+			eng.Journal.OtherNumber(entryOf(x.Of()).name(), said, believed)
+		}
 	}
 	eng.replied(p, s.of, &s.copy)
 }

@@ -20,6 +20,7 @@ type Journal struct {
 	bursts  map[burstKey]*burst
 	failing failing
 	recent  recent
+	numbers map[string]bool // the semaphores that OtherNumber has written of
 	closed  bool
 	queue   []line    // to be written
 	writing bool      // a goroutine writes the queue
@@ -206,6 +207,24 @@ func (j *Journal) GaveUp(lock string, cause error) {
 // MaxHold writes that a lock was held for as long as WithMaxHold allows.
 func (j *Journal) MaxHold(lock string, allowed time.Duration) {
 	j.one(burstKey{"holdfast: maximum hold time reached", "max hold"}, lock, "max_hold", allowed)
+}
+
+// mostNumbers bounds the lines of OtherNumber, and with them the names to remember.
+const mostNumbers = 1000
+
+// OtherNumber writes, once, that a semaphore has another number of permits than a caller's handle says. The queue writes it: the caller
+// is a goroutine that others wait for.
+func (j *Journal) OtherNumber(lock string, permits, handle int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.numbers[lock] || len(j.numbers) >= mostNumbers {
+		return
+	}
+	if j.numbers == nil {
+		j.numbers = make(map[string]bool)
+	}
+	j.numbers[lock] = true
+	j.sayLocked(line{slog.LevelWarn, "holdfast: semaphore has another number of permits in Redis than here", []any{"lock", lock, "permits", permits, "here", handle}, false})
 }
 
 // Unavailable writes that requests bring no answer any more.

@@ -64,6 +64,7 @@ type Telemetry struct {
 type Gauges struct {
 	Held, Waiting, Subscriptions int
 	HeldOldest, WaitingOldest    Oldest
+	Permits                      map[string]int64 // by class
 }
 
 // New makes spans with the tracers and metrics with the meters of these providers, the global ones where they are
@@ -134,6 +135,7 @@ func (t *Telemetry) instruments(meter metric.Meter) error {
 	t.totals.troubles = counter("holdfast.troubles", "{request}", "Requests that failed, were refused or took too long.")
 	t.reconnects = counter("holdfast.pubsub.reconnects", "{connection}", "Pub/sub connections lost. Repeated failures to reconnect count once.")
 	held := number("holdfast.held", "{lock}", "Locks held by this process.")
+	permits := number("holdfast.permits", "{permit}", "Permits of semaphores held by this process.")
 	waiters := number("holdfast.waiters", "{waiter}", "Callers waiting for a lock in this process.")
 	heldOldest := age("holdfast.held.oldest", "s", "For how long the oldest lease of this process has been held.")
 	waitingOldest := age("holdfast.waiting.oldest", "s", "For how long the oldest waiter of this process has waited.")
@@ -144,6 +146,9 @@ func (t *Telemetry) instruments(meter metric.Meter) error {
 		o.ObserveInt64(held, int64(g.Held))
 		o.ObserveInt64(waiters, int64(g.Waiting))
 		o.ObserveInt64(subscriptions, int64(g.Subscriptions))
+		for class, n := range g.Permits {
+			o.ObserveInt64(permits, n, metric.WithAttributes(attributesOf(class)...))
+		}
 		for _, other := range t.others() {
 			more := other.gauges()
 			g.HeldOldest.merge(more.HeldOldest)
@@ -157,7 +162,7 @@ func (t *Telemetry) instruments(meter metric.Meter) error {
 		}
 		t.totals.flush(ctx)
 		return nil
-	}, held, waiters, subscriptions, heldOldest, waitingOldest)
+	}, held, permits, waiters, subscriptions, heldOldest, waitingOldest)
 	return errors.Join(append(errs, err)...)
 }
 

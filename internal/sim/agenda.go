@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // event is what happens at a time, with World.mu held.
@@ -78,4 +80,10 @@ func (w *World) run() {
 			return
 		}
 	}
+}
+
+// The pauses between repeated requests depend on the moment at which the first one is made: worlds run side by side, and pauses do not know
+// whose they are.
+func init() {
+	retry.Seed = func() uint64 { return mix(uint64(time.Now().UnixNano())) }
 }

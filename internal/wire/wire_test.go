@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/cryptotest"
@@ -229,4 +230,86 @@ func ExampleCheckName() {
 	// Output:
 	// <nil>
 	// the name has unbalanced or empty braces; use at most one non-empty {tag}
+}
+
+// A ticket is read as it was written, and nothing else is one. T4: the token is in it.
+func TestTicket_Text(t *testing.T) {
+	for _, tc := range []Ticket{
+		{Kind: 'm', Key: "a", Name: "a", For: 10 * time.Millisecond},
+		{Kind: 'r', Key: "app:" + strings.Repeat("x", maxNameLen-4), Name: strings.Repeat("x", maxNameLen), Token: 1<<53 - 1, For: 100 * 365 * 24 * time.Hour},
+	} {
+		tc.Giver = NewOwnerPrefix()
+		made, another := NewTicket(tc), NewTicket(tc)
+		text := made.String()
+		read, err := ParseTicket(text)
+		if err != nil || *read != *made || read.Number() != made.Number() {
+			t.Errorf("%q is read as %+v, %v, want %+v", text, read, err, made)
+		}
+		if most := 104 + (len(tc.Key)+len(tc.Name))*4/3; len(text) > most {
+			t.Errorf("%d bytes, %d at most", len(text), most)
+		}
+		if made.Number() == another.Number() || text == another.String() {
+			t.Error("two tickets are the same")
+		}
+		if id := OwnerID(tc.Giver, made.Number(), Marks{Writes: tc.Kind == 'w'}); !IsDetached(id) || ProcessKey(id) != ProcessKey(tc.Giver+"1") {
+			t.Errorf("%s is no ticket's", id)
+		}
+		for i := range text {
+			for _, wrong := range []string{text[:i], text[:i] + "A" + text[i+1:], text[:i] + "B" + text[i+1:], text[:i] + "A" + text[i:]} {
+				if _, err := ParseTicket(wrong); err == nil && wrong != text {
+					t.Fatalf("%q is taken for a ticket", wrong)
+				}
+			}
+		}
+	}
+	for _, id := range []string{"", "hf-", "hf-x:1", "hf-x:01", "hf-x:4611686018427387903", "x:4611686018427387904", "hf-x:99999999999999999999"} {
+		if IsDetached(id) {
+			t.Errorf("%q is taken for a ticket's", id)
+		}
+	}
+}
+
+func TestWaits_AreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	since := time.UnixMilli(1764293750123)
+	var all []Waits
+	for i, name := range []string{"a", "order:0007", "a b", "line\n2 5 \"a\"", "\xff\x00", `"quoted"`, strings.Repeat("é", 500)} {
+		all = append(all, Waits{name, i + 1, since.Add(time.Duration(i) * time.Hour)})
+	}
+	text := FormatWaits(all)
+	for _, w := range all {
+		if got := FindWaits(text, w.Name); got.Callers != w.Callers || !got.Since.Equal(w.Since) {
+			t.Errorf("%q: %+v, want %+v", w.Name, got, w)
+		}
+	}
+	if got := FindWaits(text, "order"); got != (Waits{}) {
+		t.Errorf("of a lock that is not there: %+v", got)
+	}
+}
+
+// What is beyond the bound is left out as a whole.
+func TestWaits_AreBounded(t *testing.T) {
+	t.Parallel()
+	var all []Waits
+	for i := range 10_000 {
+		all = append(all, Waits{fmt.Sprintf("lock:%05d", i), 1, time.UnixMilli(0)})
+	}
+	text := FormatWaits(all)
+	lines := slices.Collect(strings.Lines(text))
+	if len(text) > maxWaits || len(text) < maxWaits-100 || FindWaits(text, all[len(lines)-1].Name).Callers != 1 {
+		t.Errorf("%d bytes, %d lines, the last %q", len(text), len(lines), lines[len(lines)-1])
+	}
+}
+
+// Any client can have written the text.
+func TestFindWaits_OfAnyText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "\n", "5", `5 "a"`, `5  "a"`, `-1 0 "a"`, `0 0 "a"`, `x 0 "a"`, `1 x "a"`, `1 0 a`, `99999999999999999999 0 "a"`} {
+		if got := FindWaits(text, "a"); got != (Waits{}) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	if got := FindWaits("x 1 \"a\"\n2 1 \"a\"\n", "a"); got.Callers != 2 {
+		t.Errorf("behind a line that says nothing: %+v", got)
+	}
 }

@@ -123,7 +123,10 @@ func isFor(place, holder string) bool {
 	if len(parts) != 3 || !strings.HasPrefix(holder, parts[0]+":") {
 		return place == holder
 	}
-	n, _ := strconv.ParseInt(parts[2], 10, 64)
+	n, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil { // the write side
+		return place == holder
+	}
 	return number(place) <= number(holder) && number(holder) < number(place)+n
 }
 

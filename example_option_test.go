@@ -100,6 +100,26 @@ func ExampleWithLinger() {
 	// another process has it
 }
 
+// What a lock is held for, as every process sees it.
+func ExampleWithValue() {
+	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)
+	defer server.Close()
+	locks := server.NewManager()
+	ctx := context.Background()
+
+	lease, err := locks.Mutex("deploy", holdfast.WithValue("build 42")).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := locks.Inspect(ctx, "deploy")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(info.Holders[0].Value)
+	_ = lease.Unlock(ctx)
+	// Output: build 42
+}
+
 // Long work lets another owner in between.
 func ExampleLease_Wanted() {
 	server := holdfasttest.Start() // a Redis in this program; in yours: holdfast.New(client)

@@ -75,6 +75,9 @@ func (c *lockConfig) check() error {
 	if c.err != nil {
 		return c.err
 	}
+	if c.terms.Permits != 0 && c.terms.Value != "" {
+		return &OptionError{"WithValue", c.terms.Value, "must not be given to a Semaphore"}
+	}
 	if c.terms.Permits != 0 && c.terms.Fencing {
 		return &OptionError{"WithFencing", "true", "must not be given to a Semaphore"}
 	}

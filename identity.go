@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,6 +40,25 @@ func WithIdentity(app string) Option {
 
 // maxAppLen bounds what WithIdentity takes.
 const maxAppLen = 100
+
+// WithValue puts a text of at most 128 bytes of UTF-8 into the lock, for people and programs that look at it: [Holder.Value], holdfast ls
+// and inspect, and the page. It lives as long as what the process has in Redis, of which it is a part, and costs no command and no key. It
+// changes nothing about which owners exclude each other.
+//
+// Callers with different values do not pass a lock on to each other inside the process: they go through Redis. A ticket of [Lease.Detach]
+// has no value; [Manager.Attach] takes one. A [Semaphore] refuses the option, because a permit has no room for it: it does not count
+// if it was passed to [New]. Everyone who can look at the lock reads the value: it is not for secrets. To name a caller inside its process, use
+// [WithLabel], and to find the process of an owner, [WithIdentity]. The default is "", none.
+func WithValue(v string) LockOption {
+	return lockOption(func(c *lockConfig) {
+		if len(v) > maxValue || !utf8.ValidString(v) {
+			fail(&c.err, "WithValue", v, "must be valid UTF-8 of at most 128 bytes")
+		}
+		c.terms.Value = wire.EncodeValue(v)
+	})
+}
+
+const maxValue = 128
 
 // WithDebugPage adds to [WithIdentity] where the page of package debug of this process is:
 // [Identity].Debug. People who find the process as the holder of a lock can then follow the address. The

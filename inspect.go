@@ -79,6 +79,7 @@ type Holder struct {
 	Holdfast bool   // the owner id is Holdfast's
 	Lingers  bool   // its process may keep the lock after Unlock, by WithLinger, until another process wants it
 	Idle     bool   // the Manager of Inspect holds the lock so, and no caller has a lease
+	Value    string // of WithValue; empty: none
 	Detached bool   // no process has the lock: the process of Owner has left it to a ticket, see [Lease.Detach]
 
 	TTL time.Duration // until its right ends (a reader: the longest of its rights); time.Duration(-1): it has no TTL
@@ -198,7 +199,7 @@ func parseInfo(value any) (Info, bool) {
 		holds, _ := strconv.Atoi(value)
 		_, permit := wire.PermitOwner(owner)
 		info.Holders = append(info.Holders, Holder{
-			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner) || permit, Lingers: wire.Lingers(owner), Detached: wire.IsDetached(owner), TTL: timeLeft(ttl),
+			Owner: owner, Holds: holds, Write: write, Holdfast: wire.IsOurs(owner) || permit, Lingers: wire.Lingers(owner), Value: wire.ValueOf(owner), Detached: wire.IsDetached(owner), TTL: timeLeft(ttl),
 		})
 	}
 	info.Held = len(info.Holders) > 0 || info.More > 0

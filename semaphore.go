@@ -43,7 +43,7 @@ const (
 
 // Semaphore returns a handle of the named semaphore, which has the given number of permits, from 1 to 1,048,576. The first call of
 // Acquire or TryAcquire stores the number in Redis. A number that is there already wins: see [Semaphore.SetPermits]. The first call on
-// the handle returns an error if the name, the number or an option is bad: WithFencing, and a [WithLinger] that is not 0.
+// the handle returns an error if the name, the number or an option is bad: WithFencing, WithValue, and a [WithLinger] that is not 0.
 func (m *Manager) Semaphore(name string, permits int, opts ...LockOption) *Semaphore {
 	s := &Semaphore{m: m, name: name, permits: permits, opts: opts}
 	s.one = s.handle(1)
@@ -65,7 +65,7 @@ func (s *Semaphore) handle(n int) handle {
 // permitsOf is what n of total permits add to the options of New.
 func permitsOf(n, total int) LockOption {
 	return lockOption(func(c *lockConfig) {
-		c.terms.Permits, c.terms.Total, c.terms.Fencing = n, total, false
+		c.terms.Permits, c.terms.Total, c.terms.Fencing, c.terms.Value = n, total, false, ""
 	})
 }
 

@@ -68,6 +68,7 @@ type holder struct {
 	Write    bool   `json:"write"`
 	Holdfast bool   `json:"holdfast"`
 	TTL      millis `json:"ttl"`
+	Value    string `json:"value,omitempty"`    // of WithValue
 	Detached bool   `json:"detached,omitempty"` // no process has the lock: its process has left it to a ticket
 
 	Process *process `json:"process,omitempty"` // nil: it does not say what it is
@@ -210,7 +211,7 @@ func newAnswer(manager int, info holdfast.Info, err error) answer {
 }
 
 func newHolder(h holdfast.Holder) *holder {
-	return &holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), h.Detached, (*process)(h.Identity), callers{h.Callers, h.CallersSince}}
+	return &holder{h.Owner, h.Write, h.Holdfast, ttl(h.TTL), h.Value, h.Detached, (*process)(h.Identity), callers{h.Callers, h.CallersSince}}
 }
 
 // ttl keeps -1, none, as a millisecond is written.

@@ -83,7 +83,7 @@ end
 for i = 1, #fields, 2 do
   local field, holds, left = fields[i], fields[i + 1], ttl
   local looked = field ~= 'mode'
-  if looked and kind ~= 'mutex' and not string.find(field, ':%-?%d+:write') then
+  if looked and kind ~= 'mutex' and not (is_writer(field) or string.find(field, ':%-?%d+:write')) then
     left = -2
     for n = 1, math.min(tonumber(holds), looks + 1) do
       looked = looks > 0

@@ -142,6 +142,9 @@ func printBlocks(w io.Writer, prefix string, looks []look) error {
 			if h.Lingers {
 				side += ", may be idle"
 			}
+			if h.Value != "" {
+				side += fmt.Sprintf(", value %q", h.Value)
+			}
 			if h.Detached {
 				side += ", detached"
 			}

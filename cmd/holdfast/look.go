@@ -76,6 +76,7 @@ type lookHolder struct {
 	Holdfast bool   `json:"holdfast"`
 	TTL      int64  `json:"ttl"`
 	Lingers  bool   `json:"lingers,omitempty"`  // it may be idle: its process keeps it after Unlock, until another one wants it
+	Value    string `json:"value,omitempty"`    // of WithValue
 	Detached bool   `json:"detached,omitempty"` // no process has the lock: it is left to a ticket, and not renewed
 	Server   string `json:"server,omitempty"`   // of a Redlock
 
@@ -121,7 +122,7 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 		More: info.More, TTL: milliseconds(info.TTL), Waiting: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	for _, h := range info.Holders {
-		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL), Lingers: h.Lingers, Detached: h.Detached})
+		l.Holders = append(l.Holders, lookHolder{Owner: h.Owner, Write: h.Write, Holdfast: h.Holdfast, TTL: milliseconds(h.TTL), Lingers: h.Lingers, Value: h.Value, Detached: h.Detached})
 	}
 	for _, w := range info.Queue {
 		l.queued = append(l.queued, w.Owner)

@@ -16,6 +16,7 @@ import (
 const (
 	aliceID  = "hf-11111111-1111-4111-8111-111111111111:7"
 	lingerID = "hf-11111111-1111-4111-8111-111111111111:08"
+	valueID  = "hf-11111111-1111-4111-8111-111111111111:9:build%2042"
 	ticketID = "hf-11111111-1111-4111-8111-111111111111:4611686018427387904"
 	bobID    = "hf-22222222-2222-4222-8222-222222222222:3"
 	javaID   = "5f1c0000-aaaa-bbbb-cccc-dddddddddddd:57"
@@ -55,6 +56,7 @@ func newGallery(t *testing.T) *redistest.Server {
 	place("redisson_lock_queue:{stuck}", "redisson_lock_timeout:{stuck}", bobID, -time.Minute)
 	held(evil, "", long, aliceID, 1)
 	held("kept", "", long, lingerID, 1)
+	held("deploy", "write", long, valueID+":write", 1)
 	held("upload:7", "", 9500*time.Millisecond, ticketID, 1)
 	rdb.HSet(ctx, "user:1", "name", "Ada", "mail", "x")
 	rdb.HSet(ctx, "votes", "candidate:7", 12)
@@ -82,6 +84,7 @@ func TestLook_Golden(t *testing.T) {
 		{[]string{"ls"}, 0, `
 NAME                  KIND   HOLDER                     TTL     WAITING  TOKEN  STATE
 stock:42              mutex  hf-11111111…:7             LONG    1        812    ok
+deploy                write  hf-11111111…:9 "build 42"  LONG    0        -      ok
 "evil\x1b[31m\n\xff"  mutex  hf-11111111…:7             LONG    0        -      ok
 forever               mutex  hf-11111111…:7             -       0        -      no TTL
 kept                  mutex  hf-11111111…:08            LONG    0        -      ok
@@ -114,6 +117,16 @@ kept
 `},
 		{[]string{"ls", "kept", "-o", "jsonl"}, 0, `
 {"name":"kept","kind":"mutex","held":true,"holders":[{"owner":"` + lingerID + `","write":false,"holdfast":true,"ttl":N,"lingers":true}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":0,"token":0,"state":"ok"}
+`},
+		{[]string{"inspect", "deploy"}, 0, `
+deploy
+  kind     write
+  state    ok
+  ttl      LONG
+  holder   ` + valueID + `, until LONG   unless renewed, value "build 42"
+  waiting  0
+  messages 0 connections listen to the lock's channels
+  slot     15335
 `},
 		{[]string{"inspect", "upload:7"}, 0, `
 upload:7

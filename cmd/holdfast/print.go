@@ -128,20 +128,23 @@ func ownerText(h lookHolder, wide bool) string {
 		number, _ := strconv.ParseUint(h.Owner[2*wire.PermitManager:], 16, 64)
 		text = prefix + strconv.FormatUint(number, 10)
 	}
-	if h.Process != nil {
-		if !wide {
-			return h.Process.String()
-		}
+	switch {
+	case h.Process != nil && wide:
 		text = h.Process.String() + " " + text
-	}
-	if !wide {
+	case h.Process != nil:
+		text = h.Process.String()
+	case !wide:
 		process, number, numbered := strings.Cut(text, ":")
+		number, _, _ = strings.Cut(number, ":") // the value is behind it
 		if text = shorten(process, 12); numbered {
 			text += ":" + shorten(number, 12)
 		}
 	}
 	if !h.Holdfast {
 		text = "redisson " + text
+	}
+	if h.Value != "" && !wide {
+		text += fmt.Sprintf(" %q", shorten(h.Value, 24))
 	}
 	return text
 }

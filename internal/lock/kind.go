@@ -123,6 +123,7 @@ type Options struct {
 	Linger    time.Duration // for how long the process keeps it after Unlock, for its next caller; 0: it does not
 	Wanted    bool          // other processes tell this one that they want the lock
 	Fencing   bool
+	Value     string        // in the owner id; empty: none
 	AckWithin time.Duration // for how long a grant waits for acknowledgements of replicas; 0: for none
 	Permits   int           // of a semaphore: how many a hold has; 0: it is another kind
 }

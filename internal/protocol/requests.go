@@ -81,7 +81,7 @@ func (p *Process) id(h *lock.Hold) string {
 func (p *Process) ID(h *lock.Hold) string { return p.id(h) }
 
 func marks(h *lock.Hold) wire.Marks {
-	return wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kindOf(h).writes}
+	return wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kindOf(h).writes, Value: h.Terms.Value}
 }
 
 // tail is what the owner id ends with, behind the prefix of its process.

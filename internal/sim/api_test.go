@@ -25,6 +25,7 @@ var uncalled = map[string]string{
 	"Election.Lead":        "Campaign, a function, and Resign; internal/locktest/election has its tests",
 	"Lease.Detach":         "an Unlock that leaves the lock taken, as WithHoldAtLeast does; the scenarios of tickets in internal/locktest",
 	"Manager.Attach":       "likewise",
+	"WithValue":            "a part of owner ids, which judges take apart; TestInspect_Value",
 	"Lease.Wanted":         "it changes no answer but the time of questions; its scenarios in internal/locktest",
 	"WithWanted":           "likewise",
 	"Lease.Permits":        "it changes no answer",

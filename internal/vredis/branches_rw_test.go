@@ -20,6 +20,7 @@ var rwBranches = []branch{
 	{"read beside a writer of Redisson", []string{"hset x mode write $R$w 1", "pexpire x 7000"}, "rw_acquire", []string{mine, "30000", none}, "[0 0 7000 T 1]", nil},
 	{"write, given up before", []string{"zadd $B T+6000 $1$w"}, "rw_acquire", []string{mine + ":write", "30000", none}, "[-2]", map[string]string{"exists x": "0"}},
 	{"write, downgraded since", []string{"hset x mode read $1 1", "pexpire x 7000", "set %1 1 px 7000"}, "rw_acquire", []string{mine + ":write", "30000", none}, "[-2]", map[string]string{"hgetall x": "[mode read $1 1]"}},
+	{"read of a mutex with a value", []string{"hset x $3:a%7Cb 1", "pexpire x 7000"}, "rw_acquire", []string{mine, "30000", none}, "[-1 x a mutex or fair lock]", map[string]string{"hgetall x": "[$3:a%7Cb 1]"}},
 	{"read of a mutex", []string{"hset x $3 1", "pexpire x 7000"}, "rw_acquire", []string{mine, "30000", none}, "[-1 x a mutex or fair lock]", map[string]string{"hgetall x": "[$3 1]"}},
 	{"read, and the counter is no number", []string{"set $C abc"}, "rw_acquire", []string{mine, "30000", none, "1", "7"}, `[-1 $C "abc", which is no number below 2^53]`, map[string]string{"exists x": "0"}},
 	{"write, and its TTL is refused", []string{"acl setuser default -pexpire"}, "rw_acquire", []string{mine + ":write", "30000", none}, "HOLDFAST cannot set a TTL: " + denied, map[string]string{"exists x": "0"}},

@@ -19,6 +19,7 @@ var toolBranches = []branch{
 	{"seen as one of Redisson that has no TTL", []string{"hset x $R 1"}, "inspect", nil, "[mutex -1 0 0 0 0 0 [$R 1 -1] [] [] 0 0]", nil},
 	{"seen as a mutex, with a token and waiters", []string{"hset x $1 1", "pexpire x 7000", "set $C 41", "rpush $Q $3 $2", "zadd $D 1 $3 T+6000 $2"}, "inspect", nil, "[mutex 7000 41 1 1 0 0 [$1 1 7000] [] [$3 $2] 0 0]", nil},
 	{"seen with a time of no waiter", []string{"rpush $Q $2", "zadd $D 1 $3 T+6000 $2"}, "inspect", nil, "[free -2 0 1 0 0 0 [] [] [$2] 0 0]", nil},
+	{"seen as a write lock with a value", []string{"hset x mode write $1:5$w 1", "pexpire x 7000"}, "inspect", nil, "[write 7000 0 0 0 0 0 [$1:5$w 1 7000] [] [] 0 0]", nil},
 	{"seen as a write lock", []string{"hset x mode write $1$w 1", "pexpire x 7000", "rpush $V $3", "zadd $E T+6000 $3"}, "inspect", nil, "[write 7000 0 1 0 0 0 [$1$w 1 7000] [] [$3] 0 0]", nil},
 	{"seen with readers, of which one is dead", []string{"hset x mode read $1 1 $3 1 $R 1", "pexpire x 7000", "set %1 1 px 5000", "set %R 1"}, "inspect", nil, "[read 7000 0 0 0 1 0 [$1 1 5000 $R 1 -1] [] [] 0 0]", nil},
 	{"seen with more rights than it looks at", []string{"hset x mode read $1 3000 $3 1", "pexpire x 7000", "set %3 1 px 7000"}, "inspect", nil, "[read 7000 0 0 0 0 2 [] [] [] 0 0]", nil},

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -36,10 +38,11 @@ type Marks struct {
 	Lingers bool // its process may keep the lock after Unlock, and hears that another one wants it
 	Wanted  bool // its process hears that
 	Writes  bool
+	Value   string // of WithValue, as EncodeValue has written it; empty: none
 }
 
 // OwnerID returns the owner id of a manager's n-th hold: <prefix><n>, the shape of
-// Redisson's <client>:<thread>, and behind that what Redisson puts there for a writer. One that lingers has a 0 before the
+// Redisson's <client>:<thread>, and behind that the value, and what Redisson puts there for a writer. One that lingers has a 0 before the
 // number, and one whose process only wants to hear of others has 00: versions that do not know of that read the same number.
 func OwnerID(prefix string, n uint64, as Marks) string {
 	buf := make([]byte, 0, 72)
@@ -51,6 +54,9 @@ func OwnerID(prefix string, n uint64, as Marks) string {
 		buf = append(buf, '0', '0')
 	}
 	buf = strconv.AppendUint(buf, n, 10)
+	if as.Value != "" {
+		buf = append(append(buf, ':'), as.Value...)
+	}
 	if as.Writes {
 		buf = append(buf, writeSuffix...)
 	}
@@ -58,6 +64,32 @@ func OwnerID(prefix string, n uint64, as Marks) string {
 }
 
 const writeSuffix = ":write"
+
+// EncodeValue writes a value so that it can be in an owner id, which is in names of keys: no brace moves one to another slot of a cluster,
+// and no value is what a writer has there.
+func EncodeValue(v string) string {
+	var b strings.Builder
+	for i := range len(v) {
+		switch c := v[i]; {
+		case i == 0 && strings.HasPrefix(v, writeSuffix[1:]), c != '.' && c != '_' && c != '-' && !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'):
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// ValueOf returns the value in an owner id of Holdfast, without what a writer has behind it; empty: there is none.
+func ValueOf(owner string) string {
+	_, rest, _ := strings.Cut(owner, ":")
+	_, coded, _ := strings.Cut(rest, ":")
+	v, err := url.PathUnescape(coded)
+	if !IsOurs(owner) || err != nil {
+		return ""
+	}
+	return v
+}
 
 // processPrefix begins the key in which a manager says what process it is of.
 const processPrefix = reservedOurs + "process:"

@@ -15,7 +15,7 @@ local function wrong(key, failure)
     local mode = redis.pcall('hget', key, 'mode')
     if mode == 'read' or mode == 'write' then
       holds = 'read-write lock'
-    elseif redis.pcall('hlen', key) == 1 and string.find(redis.pcall('hkeys', key)[1] or '', '%x%-%x+%-%x+%-%x+:%-?%d+$') then
+    elseif redis.pcall('hlen', key) == 1 and string.find(redis.pcall('hkeys', key)[1] or '', '%x%-%x+%-%x+%-%x+:%-?%d+:?[%w%%%._%-]*$') then
       holds = 'mutex or fair lock'
     end
   end

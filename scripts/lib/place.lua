@@ -60,8 +60,8 @@ local function come_back(queue, ids)
     away[id] = true
   end
   for i, id in ipairs(redis.call('lrange', queue, '0', '-1')) do
-    -- Mostly those who have come back before stand here, with numbers as long, and higher.
-    if (#id ~= #last or id <= last) and string.sub(id, 1, from - 1) == prefix then
+    -- Mostly those who have come back before stand here, with numbers as long, and higher. Where a value is behind it, only the number says.
+    if (#id ~= #last or id <= last or string.find(id, ':', from, true)) and string.sub(id, 1, from - 1) == prefix then
       standing[#standing + 1], away[id] = waiter(id, i - 1), nil
     end
   end

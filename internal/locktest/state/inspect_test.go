@@ -185,3 +185,79 @@ func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
 		}
 	}
 }
+
+// V1, V2: Inspect shows the value of the owner, whatever is in it, of each kind of lock and after each hand-off. It excludes as without one.
+func TestInspect_Value(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		for _, value := range []string{"", "build-42", "42", "write", "writer", "a:b{c}%/ü", "\x00\n", strings.Repeat("ß", 64)} {
+			m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, holdfast.WithValue("another"))
+			wants := func(name string, kind holdfast.Kind, value string, of *holdfast.Lease) {
+				t.Helper()
+				info := locktest.Inspected(t, other, name)
+				if len(info.Holders) != 1 || info.Kind != kind || info.Ended != 0 || info.Holders[0].Value != value || info.Holders[0].Write != (kind == holdfast.KindWrite) || info.Holders[0].TTL <= 0 {
+					t.Errorf("%q: %+v", value, info)
+				}
+				locktest.MustExtend(t, of, 20*time.Minute) // it is renewed by the same id
+			}
+			v := holdfast.WithValue(value)
+			for kind, pair := range map[holdfast.Kind][2]holdfast.Locker{
+				holdfast.KindMutex: {m.Mutex("mutex", v, holdfast.WithFencing()), other.Mutex("mutex", holdfast.WithFencing())},
+				holdfast.KindFair:  {m.FairMutex("fair", v), other.FairMutex("fair")},
+				holdfast.KindWrite: {m.RWMutex("rw", v), other.RWMutex("rw")},
+			} {
+				name, seen := map[holdfast.Kind]string{holdfast.KindMutex: "mutex", holdfast.KindFair: "fair", holdfast.KindWrite: "rw"}[kind], kind
+				if kind == holdfast.KindFair {
+					seen = holdfast.KindMutex // in Redis it looks like one
+				}
+				lease := locktest.MustLock(t, pair[0])
+				wants(name, seen, value, lease)
+				_, err := pair[1].TryLock(t.Context())
+				locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+				waits := locktest.Waits(t, pair[1])
+				queue := "redisson_lock_queue:{" + name + "}"
+				if kind == holdfast.KindWrite {
+					queue = "holdfast_rw_queue:{rw}"
+				}
+				locktest.Queued(t, srv, queue, 1)
+				locktest.MustUnlock(t, lease)
+				next := waits()
+				wants(name, seen, "another", next)
+				locktest.MustUnlock(t, next)
+			}
+			write := locktest.MustLock(t, m.RWMutex("rw", v))
+			read, err := m.RWMutex("rw", v).RLock(write.Context(t.Context()))
+			redistest.Must(t, err)
+			locktest.MustUnlock(t, write)
+			wants("rw", holdfast.KindRead, value, read)
+			locktest.MustUnlock(t, read)
+			if keys := locktest.LastingKeys(srv); len(keys) != 1 { // the fencing counter
+				t.Errorf("keys: %q", keys)
+			}
+		}
+	})
+}
+
+// Callers of a process with different values have holds of their own.
+func TestInspect_ValuesAreNotPassedOn(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
+		first := locktest.MustLock(t, m.Mutex("a", holdfast.WithValue("1")))
+		waits := locktest.Waits(t, m.Mutex("a", holdfast.WithValue("2")))
+		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting == 1 })
+		locktest.MustUnlock(t, first)
+		second := waits()
+		if info := locktest.Inspected(t, m, "a"); info.Holders[0].Value != "2" {
+			t.Errorf("%+v", info)
+		}
+		locktest.MustUnlock(t, second)
+		for _, l := range []holdfast.Locker{m.Mutex("a", holdfast.WithValue(strings.Repeat("x", 129))), m.Mutex("a", holdfast.WithValue("\xff")), m.Semaphore("s", 1, holdfast.WithValue("x")).Locker(1)} {
+			_, err := l.TryLock(t.Context())
+			locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
+		}
+		if _, err := locktest.ManagerOn(t, srv, holdfast.WithValue("x")).Semaphore("s", 1).TryAcquire(t.Context(), 1); err != nil {
+			t.Error(err)
+		}
+	})
+}

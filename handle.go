@@ -37,6 +37,9 @@ func (m *Manager) keyOf(name string) (key string, err error) {
 	return key, newLockError(ErrInvalidName, name, cause)
 }
 
+// keepsNot are the kinds whose locks no process keeps after Unlock.
+var keepsNot = map[lock.Kind]string{lock.FairKind: "FairMutex", lock.SemaphoreKind: "Semaphore"}
+
 func (m *Manager) newHandle(k lock.Kind, name string, opts []LockOption) handle {
 	if !m.made() {
 		return handle{lock: (*engine.Engine)(nil).NewLock(k, name, name, nil), err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
@@ -52,9 +55,9 @@ func (m *Manager) handleOf(k lock.Kind, name, mapped string, err error, opts []L
 		own, err = m.lock.with(name, opts)
 	}
 	if err == nil && own.terms.Linger != 0 && !k.Lingers() {
-		err = &OptionError{"WithLinger", own.terms.Linger, "must not be given to a FairMutex or a Semaphore"}
+		err = &OptionError{"WithLinger", own.terms.Linger, "must not be given to a " + keepsNot[k]}
 	}
-	if err == nil && own.terms.Idle != m.lock.terms.Idle && k != lock.SemaphoreKind {
+	if err == nil && own.terms.Idle != m.lock.terms.Idle && own.terms.Permits == 0 {
 		err = &OptionError{"WithIdleTTL", own.terms.Idle, "must only be given to a Semaphore"}
 	}
 	if err == nil && own != m.lock {

@@ -161,7 +161,7 @@ func (lk *Lock) tellWatched(m *Moment, w *Waiter) {
 	if h := lk.hold; h != nil && h.watch == watched {
 		h.tellWanted(m)
 	}
-	for _, h := range lk.reads.all() {
+	for _, h := range lk.shared.all() {
 		if h.watch == watched && !(kinds[h.Kind].joint && kinds[w.Kind].joint) {
 			h.tellWanted(m)
 		}

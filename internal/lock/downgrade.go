@@ -32,9 +32,9 @@ func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	d := &Downgrade{Reader: reader, began: now, TTL: ttl}
 	d.isFor(m, h, d)
 	d.until = h.Deadline
-	lk.addReader(reader)
+	lk.addShared(reader)
 	lk.heed(m, reader) // in the place of h
-	lk.reads.converting = d
+	lk.shared.converting = d
 	m.effects().Report.More++
 	d.send(m, trace)
 	if w := lk.waiters.head; w != nil && !lk.bidOf(w).standing() && reader.joins(m, &w.By) {

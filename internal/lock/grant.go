@@ -128,7 +128,7 @@ func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
 
 // giveUp gives h back to Redis.
 func (lk *Lock) giveUp(m *Moment, h *Hold, trace any) *Release {
-	converting := lk.reads.converts(h)
+	converting := lk.shared.converts(h)
 	lk.without(m, h, nil)
 	r := lk.startRelease(m, h, false, trace)
 	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing

@@ -70,7 +70,7 @@ func (k Kind) Lingers() bool { return kinds[k].lingers }
 
 // admits reports whether a hold of kind k can be beside those of the process.
 func (lk *Lock) admits(k Kind) bool {
-	return lk.hold == nil && (kinds[k].shared || lk.reads.none())
+	return lk.hold == nil && (kinds[k].shared || lk.shared.none())
 }
 
 // conflicts returns the holds beside which Redis does not grant one of kind k, unless they were deleted there.
@@ -94,13 +94,13 @@ func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
 	case kinds[k].shared:
 		return front != nil && !front.Once && !kinds[front.Kind].joint
 	}
-	return slices.ContainsFunc(lk.reads.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
+	return slices.ContainsFunc(lk.shared.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
 }
 
 // take adds h, which has just been granted, to what the process holds.
 func (lk *Lock) take(h *Hold) {
 	if kinds[h.Kind].shared {
-		lk.addReader(h)
+		lk.addShared(h)
 	} else {
 		lk.hold = h
 	}

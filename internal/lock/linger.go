@@ -58,7 +58,7 @@ func (lk *Lock) unheed(m *Moment, h *Hold) {
 // linger is called when no caller of this process uses h. It reports whether h lingers.
 func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	switch {
-	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.reads.converts(h), !h.reusable(m):
+	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.shared.converts(h), !h.reusable(m):
 		return false
 	case m.knows().Inbox == InboxDenied: // no process could tell this one that it wants the lock
 		return false
@@ -92,7 +92,7 @@ func (lk *Lock) Lingering() *Hold {
 	if lk.hold != nil && lk.hold.phase == lingering {
 		return lk.hold
 	}
-	for _, h := range lk.reads.all() {
+	for _, h := range lk.shared.all() {
 		if h.phase == lingering {
 			return h
 		}

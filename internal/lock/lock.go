@@ -39,9 +39,9 @@ type Lock struct {
 	Shell   any        // whose lock it is: the shell's. Not changed
 	Keys    *wire.Keys // of the handle that made it; not changed
 	waiters queue
-	hold    *Hold      // what excludes all other owners; nil: nothing that can be used
-	reads   *readHolds // nil: none
-	tries   uint64     // numbers the requests
+	hold    *Hold        // what excludes all other owners; nil: nothing that can be used
+	shared  *sharedHolds // beside which there can be others; nil: none
+	tries   uint64       // numbers the requests
 
 	known  known         // what Redis said last
 	Rings  time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
@@ -171,7 +171,7 @@ func (lk *Lock) rest(m *Moment) {
 	if lk.awaitsReturn(m) {
 		return
 	}
-	if lk.hold == nil && lk.reads.none() && lk.releasing+lk.leftBehind() == 0 && lk.attaching == 0 && lk.life != lifeOver {
+	if lk.hold == nil && lk.shared.none() && lk.releasing+lk.leftBehind() == 0 && lk.attaching == 0 && lk.life != lifeOver {
 		lk.life = lifeOver
 	}
 }
@@ -235,7 +235,7 @@ func (lk *Lock) Close(m *Moment) {
 
 // Holds returns what the process holds.
 func (lk *Lock) Holds() []*Hold {
-	all := slices.Clone(lk.reads.all())
+	all := slices.Clone(lk.shared.all())
 	if lk.hold != nil {
 		all = append(all, lk.hold)
 	}

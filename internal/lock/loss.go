@@ -17,7 +17,7 @@ func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
 	if lk.hold == h {
 		lk.hold = nil
 	} else {
-		lk.reads.remove(m, h, end)
+		lk.shared.remove(m, h, end)
 	}
 	m.world.Schedule(Plan{Hold: h, What: PlanDrop})
 }
@@ -98,7 +98,7 @@ func (lk *Lock) overslept(m *Moment, h *Hold) {
 // closeHold releases h, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
 // timer, which did not run.
 func (lk *Lock) closeHold(m *Moment, h *Hold) {
-	leased, converting := h.leases != nil, lk.reads.converts(h)
+	leased, converting := h.leases != nil, lk.shared.converts(h)
 	if leased && !m.Now().Before(h.leases.Deadline()) {
 		lk.overslept(m, h)
 		return
@@ -131,7 +131,7 @@ func (lk *Lock) NotFound(m *Moment, h *Hold, reason Reason) {
 func (h *Hold) IsStanding() bool { return h.phase == standing }
 
 // Converting reports whether a downgrade is to make h, and Redis has not answered it: which side it has is not known.
-func (h *Hold) Converting() bool { return h.lock.reads.converts(h) }
+func (h *Hold) Converting() bool { return h.lock.shared.converts(h) }
 
 // Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
 func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {

@@ -39,7 +39,7 @@ func (h *Hold) joins(m *Moment, r *By) bool {
 
 // enterBeside lets w's caller in on a hold that it can share, if there is one.
 func (lk *Lock) enterBeside(m *Moment, w *Waiter) *Lease {
-	for _, h := range lk.reads.all() {
+	for _, h := range lk.shared.all() {
 		if h.joins(m, &w.By) {
 			lk.askDemand(m, h)
 			return h.grant(&w.By, ByHandoff, m.Age())
@@ -63,22 +63,22 @@ func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
 	}
 }
 
-// readHolds are the read holds of a lock: mostly one, shared by all readers of the
-// process. A nil one is empty.
-type readHolds struct {
+// sharedHolds are the holds of a lock beside which there can be others: of readers mostly one, shared by all readers of the
+// process; of a semaphore one for each owner of permits. A nil one is empty.
+type sharedHolds struct {
 	holds      []*Hold
 	converting *Downgrade // the latest; nil: there was none
 }
 
-func (lk *Lock) addReader(h *Hold) {
-	if lk.reads == nil {
-		lk.reads = new(readHolds)
+func (lk *Lock) addShared(h *Hold) {
+	if lk.shared == nil {
+		lk.shared = new(sharedHolds)
 	}
-	lk.reads.holds = append(lk.reads.holds, h)
+	lk.shared.holds = append(lk.shared.holds, h)
 }
 
 // remove takes h out, which ends in this way. The downgrade that was to make it ends too.
-func (r *readHolds) remove(m *Moment, h *Hold, end *Verdict) {
+func (r *sharedHolds) remove(m *Moment, h *Hold, end *Verdict) {
 	if r == nil {
 		return
 	}
@@ -91,14 +91,14 @@ func (r *readHolds) remove(m *Moment, h *Hold, end *Verdict) {
 	}
 }
 
-func (r *readHolds) none() bool { return r == nil || len(r.holds) == 0 }
+func (r *sharedHolds) none() bool { return r == nil || len(r.holds) == 0 }
 
 // converts reports whether a downgrade is to make h, and Redis has not answered it.
-func (r *readHolds) converts(h *Hold) bool {
+func (r *sharedHolds) converts(h *Hold) bool {
 	return r != nil && r.converting != nil && r.converting.Reader == h && !r.converting.settled
 }
 
-func (r *readHolds) all() []*Hold {
+func (r *sharedHolds) all() []*Hold {
 	if r == nil {
 		return nil
 	}

@@ -146,7 +146,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 			return l, nil, false
 		}
 	}
-	if lk.waiters.len == 0 && lk.hold == nil && !lk.reads.none() {
+	if lk.waiters.len == 0 && lk.hold == nil && !lk.shared.none() {
 		if l := lk.enterBeside(m, w); l != nil {
 			return l, nil, false
 		}

@@ -147,7 +147,7 @@ func TestReadHolds_ForgetTheirDowngrade(t *testing.T) {
 	h := new(Hold)
 	d := &Downgrade{Reader: h}
 	d.settled = true
-	r := &readHolds{holds: []*Hold{h}, converting: d}
+	r := &sharedHolds{holds: []*Hold{h}, converting: d}
 	r.remove(nil, h, nil)
 	if !r.none() || r.converting != nil {
 		t.Errorf("%d holds are left, and the downgrade %p", len(r.holds), r.converting)

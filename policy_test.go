@@ -93,6 +93,7 @@ var imports = map[string][]string{
 	"/examples/flash-sale":       {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"}, // public packages only, so that it can be copied
 	"/examples/stock-decrement":  {"", "github.com/redis/go-redis/v9"},
 	"/examples/gateway":          {"", "github.com/redis/go-redis/v9"},
+	"/examples/downloads":        {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 	"/examples/nightly-job":      {"", "github.com/redis/go-redis/v9"},
 	"/examples/leader":           {"", "github.com/redis/go-redis/v9"},
 	"/examples/fenced-writer":    {"", "github.com/redis/go-redis/v9"},

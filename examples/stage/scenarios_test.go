@@ -189,3 +189,21 @@ func TestLeader_Recipe(t *testing.T) {
 	run := play(t, "leader", "--recipe")
 	run.wantWrong("tick 3 was run 2 times")
 }
+
+// The permits of a process that died return, and no more than five downloads run at a time.
+func TestDownloads(t *testing.T) {
+	t.Parallel()
+	run := play(t, "downloads")
+	run.wantRight()
+	run.order("process-1: downloads file", "-: process-1 is killed while it downloads", "-: 5 downloads at a time at most, 5 after the death")
+	if got := strings.Count(run.find(`^has (them) all`), "them"); got != 2 {
+		t.Errorf("%d processes have all their files, want 2", got)
+	}
+}
+
+// What the dead process had counted stays.
+func TestDownloads_Recipe(t *testing.T) {
+	t.Parallel()
+	run := play(t, "downloads", "--recipe")
+	run.wantWrong("after the death only ")
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+const (
+	atOnce       = 5
+	filesEach    = 8 // per process
+	downloadTime = 6 * time.Second
+)
+
+// downloads plays three processes that want eight files each. The first one is killed while it downloads.
+var downloads = scenario{
+	usage: "five downloads at a time over three processes, one of which dies with its permits",
+	modes: map[string]string{
+		"recipe": "count the downloads with INCR and DECR",
+	},
+	direct: directDownloads,
+}
+
+func directDownloads(ctx context.Context, d *Director) error {
+	dying := d.StartUntil("rpush "+d.Key("seen")+" ends", "process-1", "-name", "process-1")
+	dying.AwaitRequest()
+	others := []*Process{d.Start("process-2", "-name", "process-2"), d.Start("process-3", "-name", "process-3")}
+	dying.Kill("while it downloads") // it holds permits
+	d.Must(d.Redis.RPush(ctx, d.Key("seen"), "dies process-1").Err())
+	for _, p := range others {
+		p.AwaitFor("has them all", downloadTime)
+	}
+
+	seen, err := d.Redis.LRange(ctx, d.Key("seen"), 0, -1).Result()
+	d.Must(err)
+	most, after, done := hostSees(seen)
+	d.Say("%d downloads at a time at most, %d after the death", most, after)
+	d.Check(most <= atOnce, "%d downloads at a time, and %d are allowed", most, atOnce)
+	d.Check(after == atOnce, "after the death only %d downloads at a time are possible", after)
+	d.Check(done == len(others)*filesEach, "the processes that live have downloaded %d files of %d", done, len(others)*filesEach)
+	return nil
+}
+
+// hostSees returns how many downloads there were at a time at most, and after the death of a process, and how many the others have ended.
+func hostSees(events []string) (most, after, done int) {
+	open, dead := make(map[string]int), "" // downloads, by process
+	for _, e := range events {
+		what, who, _ := strings.Cut(e, " ")
+		who, _, _ = strings.Cut(who, " ")
+		switch {
+		case who == dead: // a request that was under way
+		case what == "begins":
+			open[who]++
+		case what == "ends":
+			open[who]--
+			if who != "process-1" {
+				done++
+			}
+		default:
+			delete(open, who)
+			dead = who
+		}
+		n := 0
+		for _, of := range open {
+			n += of
+		}
+		most = max(most, n)
+		if dead != "" {
+			after = max(after, n)
+		}
+	}
+	return most, after, done
+}

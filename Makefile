@@ -16,7 +16,7 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services platforms bench bench-quick bench-once bench-test browser screenshots fuzz interop journeys servers servers-short differences holes
+.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services contrib platforms bench bench-quick bench-once bench-test browser screenshots fuzz interop journeys servers servers-short differences holes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ examples: services ## each program of examples/, on the embedded server; of thos
 services: ## the tests of the examples that are modules of their own
 	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test -vet=off ./...); done
 
+contrib: redis ## the tests of the adapters in contrib/, with the oldest version of each library that has the interface, and with the newest
+	@set -e; for m in contrib/*/; do for v in go newest; do echo "--- $$m$$v.mod"; $(NICE) $(GO) -C "$$m" test -vet=off -modfile=$$v.mod ./...; done; done
+
 holes: ## known holes of Go's standard library and of modules, as far as this code reaches them; it needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
@@ -199,8 +202,8 @@ bench-quick: redis ## the same in three minutes, rougher, to the terminal only
 bench-once: redis ## every benchmark once, so that none rots
 	cd bench && HOLDFAST_TEST_QUICK=1 HOLDFAST_BENCH_WINDOW=50ms $(NICE) $(GO) test -vet=off -run '^$$' -bench . -benchtime=1x ./...
 
-modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in examples/
-	@set -e; for m in $$(find bench examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \
+modules: ## vet and staticcheck in the modules beside the root: bench/, those in it, and those in contrib/ and examples/
+	@set -e; for m in $$(find bench contrib examples -name go.mod | sort); do m=$$(dirname "$$m"); echo "--- $$m"; \
 	  $(NICE) $(MAKE) --no-print-directory lint IN="$$m"; \
 	done
 

@@ -53,7 +53,7 @@ var faults = []fault{
 // The texts that users and maintainers read have no fault.
 func TestDocs_ProseIsPlain(t *testing.T) {
 	texts := make(map[string][]string)
-	for _, f := range glob(t, "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md", "scripts/README.md", "bench/README.md") {
+	for _, f := range glob(t, "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md", "contrib/*/README.md", "scripts/README.md", "bench/README.md") {
 		texts[f] = markdownProse(read(t, f))
 	}
 	for _, f := range glob(t, "*.go", "holdfasttest/*.go", "debug/*.go", "internal/engine/*.go") {

@@ -18,7 +18,7 @@ import (
 // have tests of their own.
 func userDocs(t *testing.T) []string {
 	t.Helper()
-	return append([]string{"README.md", "docs/CHOOSING.md", "docs/GUIDE.md", "docs/OPTIONS.md", "docs/PERFORMANCE.md", "docs/SAFETY.md", "docs/SETUP.md", "docs/TESTING.md"}, glob(t, "examples/*.md", "examples/*/*.md")...)
+	return append([]string{"README.md", "docs/CHOOSING.md", "docs/GUIDE.md", "docs/OPTIONS.md", "docs/PERFORMANCE.md", "docs/SAFETY.md", "docs/SETUP.md", "docs/TESTING.md"}, glob(t, "examples/*.md", "examples/*/*.md", "contrib/*/README.md")...)
 }
 
 func glob(t *testing.T, patterns ...string) (files []string) {
@@ -55,7 +55,7 @@ func tidy(code string) string {
 // Each snippet is in a Go file that is compiled, mostly one that a test runs.
 func TestDocs_SnippetsAreCode(t *testing.T) {
 	var code strings.Builder
-	for _, f := range glob(t, "example*_test.go", "internal/docs/readme_test.go", "bench/miniredis/*_test.go", "examples/*/*.go", "holdfasttest/*_test.go") {
+	for _, f := range glob(t, "example*_test.go", "internal/docs/readme_test.go", "bench/miniredis/*_test.go", "examples/*/*.go", "contrib/*/*_test.go", "holdfasttest/*_test.go") {
 		code.WriteString(tidy(read(t, f)))
 	}
 	all, n := code.String(), 0
@@ -64,7 +64,7 @@ func TestDocs_SnippetsAreCode(t *testing.T) {
 			for _, snippet := range blocks(read(t, f), language) {
 				n++
 				if strings.HasPrefix(snippet, "package main") {
-					continue // TestREADME_ProgramIsTheExample, TestGuide_ProgramRuns
+					continue // TestREADME_ProgramIsTheExample, TestGuide_ProgramRuns, TestDocs_AdaptersAreListed
 				}
 				if language != "go" {
 					snippet = strings.TrimSuffix(snippet, "\n") // it ends with a quote in the code
@@ -82,7 +82,8 @@ func TestDocs_SnippetsAreCode(t *testing.T) {
 
 // unrunnable are commands that no test can run, and why.
 var unrunnable = map[string]string{
-	"go get github.com/holdfast-go/holdfast": "the module is not published yet",
+	"go get github.com/holdfast-go/holdfast":                "the module is not published yet",
+	"go get github.com/holdfast-go/holdfast/contrib/gocron": "nor is this one",
 
 	"git clone https://github.com/holdfast-go/holdfast && cd holdfast": "nor is the repository",
 }
@@ -161,6 +162,29 @@ func TestExamples_AreListed(t *testing.T) {
 	}
 	if !strings.Contains(read(t, ".ci/run"), ",services,") || !strings.Contains(read(t, "Makefile"), "for m in examples/*/go.mod; do") {
 		t.Error(".ci/run does not run the tests of the examples that are modules of their own")
+	}
+}
+
+// Each adapter shows a program that is compiled, CI tests it with two versions of its library, and README names it.
+func TestDocs_AdaptersAreListed(t *testing.T) {
+	for _, mod := range glob(t, "contrib/*/go.mod") {
+		dir := filepath.Dir(mod)
+		page := dir + "/README.md"
+		if !strings.Contains(read(t, page), "```go\n"+read(t, dir+"/example/main.go")+"```\n") {
+			t.Errorf("%s does not show the program of %s/example", page, dir)
+		}
+		if !strings.Contains(read(t, "README.md"), "]("+page+")") {
+			t.Errorf("no link to %s", page)
+		}
+		for _, m := range []string{mod, dir + "/newest.mod"} {
+			library, version, _ := strings.Cut(regexp.MustCompile(`(?m)^\t(\S+/`+filepath.Base(dir)+`/v\d+ \S+)$`).FindString(read(t, m)), " ")
+			if library == "" || !strings.Contains(read(t, page), version) {
+				t.Errorf("%s does not say that %q is tested", page, version)
+			}
+		}
+	}
+	if !strings.Contains(read(t, ".ci/run"), ",contrib,") || !strings.Contains(read(t, "Makefile"), "for m in contrib/*/; do for v in go newest; do") {
+		t.Error(".ci/run does not run the tests of contrib")
 	}
 }
 

@@ -1,0 +1,71 @@
+package holdfastgocron_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	holdfastgocron "github.com/holdfast-go/holdfast/contrib/gocron"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(redistest.Main(m, map[string]func([]string){
+		"locker": func(args []string) {
+			play(gocron.WithDistributedLocker(holdfastgocron.NewLocker(connect(args[0]))))
+		},
+		"elector": func(args []string) {
+			e := connect(args[0]).Election("jobs")
+			play(gocron.WithDistributedElector(holdfastgocron.NewElector(context.Background(), e, "killed")))
+		},
+	}))
+}
+
+// A program with an elected leader, as README shows it.
+func withLeader(ctx context.Context, locks *holdfast.Manager, hostname string) error {
+	elector := holdfastgocron.NewElector(ctx, locks.Election("jobs:leader"), hostname)
+	defer elector.Close()
+	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
+	if err != nil {
+		return err
+	}
+	return s.Shutdown()
+}
+
+func TestElector_AsREADMEShows(t *testing.T) {
+	srv := redistest.Start(t)
+	redistest.Must(t, withLeader(t.Context(), locksOn(t, srv), "host"))
+	awaitFree(t, srv, "jobs:leader")
+}
+
+func connect(addr string) *holdfast.Manager {
+	locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: addr}), holdfast.WithLease(time.Second))
+	if err != nil {
+		panic(err)
+	}
+	return locks
+}
+
+// play runs a job in this process that says so and does not end, until the process is killed.
+func play(opts ...gocron.SchedulerOption) {
+	s, err := gocron.NewScheduler(opts...)
+	if err != nil {
+		panic(err)
+	}
+	_, err = s.NewJob(gocron.DurationJob(10*time.Millisecond), gocron.NewTask(func() {
+		fmt.Println("run")
+		select {}
+	}), gocron.WithName("report"), gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	if err != nil {
+		panic(err)
+	}
+	s.Start()
+	bufio.NewScanner(os.Stdin).Scan()
+}

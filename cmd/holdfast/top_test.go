@@ -22,9 +22,10 @@ func TestTop_OneFrame(t *testing.T) {
 		stdout string
 	}{
 		{[]string{"top", "--once"}, `
-9 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
+10 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
 NAME                  KIND   HOLDER                    AGE   TTL     WAITING  HANDOFFS/S  STATE
 stock:42              mutex  hf-11111111…:7            ≥AGE  LONG    1        0.0         ok
+deploy                write  hf-11111111…:9 "build 42"  ≥AGE  LONG    0        0.0         ok
 "evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
 forever               mutex  hf-11111111…:7            ≥AGE  -       0        0.0         no TTL
 kept                  mutex  hf-11111111…:08           ≥AGE  LONG    0        0.0         ok

@@ -139,7 +139,7 @@ type row struct{ id, tests string }
 func tested(t *testing.T) (rows []row) {
 	t.Helper()
 	for _, file := range []string{"docs/internals/VERIFICATION.md", "docs/internals/SCENARIOS.md"} {
-		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHFUETP])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\| ((?:AC-|[SNLHFUETPW])\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(read(t, file), -1) {
 			rows = append(rows, row{m[1], m[2]})
 		}
 	}

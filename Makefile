@@ -46,7 +46,7 @@ lint: ## go vet and staticcheck (honnef.co/go/tools) in one pass; in another mod
 	@$(SPARSE) $(GO) -C bench/vet run . $(CURDIR)/$(IN) ./...
 
 # The tests of locks and of what documents say: in fake time with -short, as far as they can, and on real servers without.
-LOCKS = . $(addprefix ./internal/,docs engine $(addprefix locktest/,faults queue several state telemetry))
+LOCKS = . $(addprefix ./internal/,docs engine $(addprefix locktest/,election faults queue semaphore several state telemetry))
 
 # The packages whose tests need no server, and all others but those with a target of their own.
 PURE = ./debug ./scripts ./tools/figures $(addprefix ./internal/,journal lock protocol pubsub renewal validity voting wire)

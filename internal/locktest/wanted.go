@@ -38,7 +38,7 @@ var wantedBothScenarios = map[string]func(*handed){
 	"ByACallerHere": func(e *handed) {
 		m := e.Manager(byMessage...)
 		l := e.MustLock(e.ours(m))
-		if l.Wanted() != l.Wanted() {
+		if once, again := l.Wanted(), l.Wanted(); once != again {
 			e.Error("two channels")
 		}
 		time.Sleep(3 * time.Second)

@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -165,6 +166,7 @@ func TestSemaphore_SetPermits(t *testing.T) {
 func TestSemaphore_Refuses(t *testing.T) {
 	m := locktest.ManagerFor(t, locktest.Offline(t), holdfast.WithFencing())
 	s := m.Semaphore(name, 4)
+	var none context.Context
 	rest := func(opts ...holdfast.LockOption) error {
 		_, err := m.Semaphore(name, 4, opts...).Acquire(t.Context(), 1)
 		return err
@@ -176,7 +178,7 @@ func TestSemaphore_Refuses(t *testing.T) {
 		"none": try(s, 0), "too many": try(s, 1001), "no permits": try(m.Semaphore(name, 0), 1), "far too many": try(m.Semaphore(name, 1<<20+1), 1),
 		"fencing": rest(holdfast.WithFencing()), "linger": rest(holdfast.WithLinger(time.Second)), "idle": rest(holdfast.WithIdleTTL(time.Second)),
 		"nil": try(nil, 1), "zero": try(new(holdfast.Semaphore), 1), "zero, two": try(new(holdfast.Semaphore), 2), "nil Manager": try((*holdfast.Manager)(nil).Semaphore(name, 1), 1),
-		"set": s.SetPermits(t.Context(), -1), "set nil": (*holdfast.Semaphore)(nil).SetPermits(t.Context(), 1), "nil ctx": s.SetPermits(nil, 1), //nolint:staticcheck // that is what it is about
+		"set": s.SetPermits(t.Context(), -1), "set nil": (*holdfast.Semaphore)(nil).SetPermits(t.Context(), 1), "nil ctx": s.SetPermits(none, 1),
 		"async": (<-s.AcquireAsync(t.Context(), 0)).Err, "Multi": noMulti, "Redlock": noRedlock,
 		"idle of a mutex": func() error {
 			_, err := m.Mutex(name, holdfast.WithIdleTTL(time.Hour)).TryLock(t.Context())

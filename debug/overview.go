@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -334,20 +333,3 @@ func (h *handler) app() string {
 
 // Tab is the process as in the titles of pages, which are narrow.
 func (o *overview) Tab() string { return tab(o.App) }
-
-func tab(app string) string {
-	if app != "" {
-		app += "@"
-	}
-	return fmt.Sprintf("%s%s/%d", app, host(), os.Getpid())
-}
-
-func processName() string { return fmt.Sprintf("%s, process %d", host(), os.Getpid()) }
-
-func host() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "this host"
-	}
-	return host
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -146,4 +147,22 @@ func number(f float64) string {
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0")
 	}
 	return fmt.Sprintf("%.0f", f)
+}
+
+// tab is what a process of that app is called in the titles of pages.
+func tab(app string) string {
+	if app != "" {
+		app += "@"
+	}
+	return fmt.Sprintf("%s%s/%d", app, host(), os.Getpid())
+}
+
+func processName() string { return fmt.Sprintf("%s, process %d", host(), os.Getpid()) }
+
+func host() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "this host"
+	}
+	return host
 }

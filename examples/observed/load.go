@@ -48,6 +48,10 @@ func work(ctx context.Context, log *slog.Logger, locks *holdfast.Manager) {
 	for range 3 {
 		loop("invoice", 100*time.Millisecond, hold(locks.FairMutex("invoices"), 20*time.Millisecond))
 	}
+	vans := locks.Semaphore("vans", 4) // over both services
+	for range 3 {
+		loop("delivery", 200*time.Millisecond, hold(vans.Locker(1), 300*time.Millisecond))
+	}
 	loop("report", time.Second, func(ctx context.Context) error { // one service at a time; the other does not wait
 		lease, err := locks.Mutex("report").TryLock(ctx)
 		if err != nil {

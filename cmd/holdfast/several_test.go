@@ -94,7 +94,7 @@ func TestMerge(t *testing.T) {
 	const lease = 30 * time.Second
 	shop := &Process{App: "shop", Host: "web-3", PID: 7}
 	part := func(owner string, p *Process, ttl time.Duration) look {
-		l := look{Name: "job", Kind: "mutex", Held: true, Holders: []lookHolder{{Owner: owner, TTL: milliseconds(ttl), Process: p}}, TTL: milliseconds(ttl), Token: 7}
+		l := look{Name: "job", Kind: "mutex", Held: true, Holders: []lookHolder{{Owner: owner, Holdfast: true, TTL: milliseconds(ttl), Process: p}}, TTL: milliseconds(ttl), Token: 7}
 		return l
 	}
 	sites := []*site{{name: "a"}, {name: "b"}, {name: "c"}}

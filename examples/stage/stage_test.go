@@ -145,7 +145,7 @@ func TestStage_SaysWhatItDoesNotKnow(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"", 2, "usage: stage fenced-writer|flash-sale|"},
+		{"", 2, "usage: stage downloads|fenced-writer|flash-sale|"},
 		{"flash-sale --what", 2, "not defined"},
 		{"flash-sale --redis redis://:secret@127.0.0.1:1/0", 1, "no usable Redis at 127.0.0.1:1"},
 		{"flash-sale --redis redis://:secret@127.0.0.1:port/0", 1, "--redis: invalid port"},

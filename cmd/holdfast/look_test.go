@@ -57,7 +57,7 @@ func newGallery(t *testing.T) *redistest.Server {
 	held(evil, "", long, aliceID, 1)
 	held("kept", "", long, lingerID, 1)
 	held("deploy", "write", long, valueID+":write", 1)
-	held("upload:7", "", 9500*time.Millisecond, ticketID, 1)
+	held("upload:7", "", long, ticketID, 1)
 	rdb.HSet(ctx, "user:1", "name", "Ada", "mail", "x")
 	rdb.HSet(ctx, "votes", "candidate:7", 12)
 	rdb.Set(ctx, "plain", "text", 0)
@@ -92,7 +92,7 @@ old                   mutex  hf-22222222…:3             SOME    0        -    
 report:daily          mutex  redisson 5f1c0000-aa…:57   LONG    0        -      ok
 schema                write  hf-11111111…:7             LONG    0        -      ok
 stuck                 mutex  hf-11111111…:7             LONG    0        -      queue stale
-upload:7              mutex  hf-11111111…:46116860184…  SOME    0        -      ok
+upload:7              mutex  hf-11111111…:46116860184…  LONG    0        -      ok
 `},
 		{[]string{"ls", "s*", "-o", "name"}, 0, "\nstock:42\nschema\nstuck\n"},
 		{[]string{"ls", "--stale", "-o", "name"}, 0, "\nforever\nold\nstuck\n"},
@@ -132,8 +132,8 @@ deploy
 upload:7
   kind     mutex
   state    ok
-  ttl      SOME
-  holder   ` + ticketID + `, until SOME, detached
+  ttl      LONG
+  holder   ` + ticketID + `, until LONG  , detached
   waiting  0
   messages 0 connections listen to the lock's channels
   slot     4138

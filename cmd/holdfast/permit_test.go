@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,6 +93,9 @@ const (
 	javaPermit  = "5f1c0000aaaabbbbccccddddddddddff"
 )
 
+// cutPermits has a permit that ends soon.
+const cutPermits = "cut{x}:timeout"
+
 // newSemaphores returns a server with semaphores, as the scripts write them, and with what only looks like one.
 func newSemaphores(t *testing.T) *redistest.Server {
 	t.Helper()
@@ -110,13 +114,23 @@ func newSemaphores(t *testing.T) *redistest.Server {
 	}
 	const long = 9 * time.Minute
 	semaphore("downloads", "{downloads}:timeout", 1, map[string]time.Duration{alicePermit + "07": long, alicePermit + "08": long + time.Second, javaPermit: long + 2*time.Second, alicePermit + "01": -time.Minute})
-	semaphore("cut{x}", "cut{x}:timeout", -1, map[string]time.Duration{alicePermit + "02": 9 * time.Second})
+	semaphore("cut{x}", cutPermits, -1, map[string]time.Duration{alicePermit + "02": 9 * time.Second})
 	semaphore("idle", "", 5, nil)
 	rdb.RPush(ctx, "holdfast_permit_queue:{downloads}", bobID+":2")
 	rdb.ZAdd(ctx, "holdfast_permit_timeout:{downloads}", redis.Z{Score: float64(now.Add(long).UnixMilli()), Member: bobID + ":2"})
 	rdb.ZAdd(ctx, "session:timeout", redis.Z{Score: 1, Member: "application"})
 	rdb.ZAdd(ctx, "{user}:timeout", redis.Z{Score: float64(now.Add(long).UnixMilli()), Member: "application"})
 	return srv
+}
+
+// endsSoon is that permit anew, which ends in nine seconds: the calls of a test may take longer.
+func endsSoon(t *testing.T, srv *redistest.Server) redis.Z {
+	t.Helper()
+	now, err := srv.Admin().Time(t.Context()).Result()
+	must(t, err)
+	id, err := hex.DecodeString(alicePermit + "02")
+	must(t, err)
+	return redis.Z{Score: float64(now.Add(9 * time.Second).UnixMilli()), Member: id}
 }
 
 // steadyAge is what the command prints without what differs from run to run.
@@ -175,6 +189,7 @@ cut{x}     semaphore  hf-11111111…:2       ≥AGO     SOME    0        0.0    
 		{[]string{"unlock", "idle", "--force"}, exitNo, ""},
 		{[]string{"wait", "downloads"}, 0, ""},
 	} {
+		must(t, srv.Admin().ZAddArgs(t.Context(), cutPermits, redis.ZAddArgs{XX: true, Members: []redis.Z{endsSoon(t, srv)}}).Err())
 		i := start(t, urlOf(srv), tt.args...)
 		if status := i.wait(t); status != tt.status || tt.stdout != "" && steadyAge(i) != tt.stdout {
 			t.Errorf("%q: exit status %d, prints\n%s\nwant %d, and\n%s", tt.args, status, steadyAge(i), tt.status, tt.stdout)

@@ -33,7 +33,7 @@ old                   mutex  hf-22222222…:3            ≥AGE  SOME    0      
 report:daily          mutex  redisson 5f1c0000-aa…:57  ≥AGE  LONG    0        0.0         ok
 schema                write  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
 stuck                 mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         queue stale
-upload:7              mutex  hf-11111111…:46116860184…  ≥AGE  SOME    0        0.0         ok
+upload:7              mutex  hf-11111111…:46116860184…  ≥AGE  LONG    0        0.0         ok
 `},
 		{[]string{"top", "s*", "--sort=ttl"}, `
 3 locks are held, 1 waiters, 0.0 remote hand-offs/s   by ttl, all

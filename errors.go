@@ -58,7 +58,8 @@ var (
 	ErrInvalidName = errors.New("holdfast: invalid lock name")
 
 	// ErrInvalidOption: an option or an argument is invalid, or an argument is nil. An *OptionError
-	// says which and why. Nothing was sent, unless it is that two members of a Redlock are the same server.
+	// says which and why. Nothing was sent, unless it is that two members of a Redlock are the same server, or that a Semaphore has
+	// fewer permits than its caller wants.
 	ErrInvalidOption = errors.New("holdfast: invalid option")
 
 	// ErrUnavailable: Redis could not be reached, did not answer in time or refused to act, or the

@@ -13,7 +13,7 @@ var permitKind = kind{name: "permits", mode: holdfast.KindSemaphore, lock: func(
 	return m.Semaphore(name, 1, opts...).Locker(1) // how many there are is set in Redis
 }}
 
-// Both sides share the permits, their number, and who waits for them.
+// Both sides share the permits and their number, and each wakes the callers of the other that wait for permits.
 func permits(lock *env) {
 	e := *lock
 	e.kind = permitKind

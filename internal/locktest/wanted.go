@@ -203,7 +203,7 @@ var wantedBothScenarios = map[string]func(*handed){
 		e.MustUnlock(l)
 	},
 
-	// Nobody can pause what has ended.
+	// A lease that has ended stays as it was: its caller has nothing left to give up.
 	"StaysOpenAfterTheEnd": func(e *handed) {
 		m := e.Manager(byMessage...)
 		before, after := e.MustLock(e.ours(m)), (*holdfast.Lease)(nil)

@@ -85,6 +85,31 @@ func TestSemaphore_LocalHandoff(t *testing.T) {
 	})
 }
 
+// A process that waits itself is no other process that waits: it goes on passing its permits on when the slice is over.
+func TestSemaphore_OwnPlaceIsNoDemand(t *testing.T) {
+	redistest.InFakeTime(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		const slice = 10 * time.Millisecond
+		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithHandoffSlice(slice))...)
+		s := m.Semaphore(name, 1)
+		l := acquire(t, s, 1)
+		var results []<-chan holdfast.Result
+		for range 4 {
+			results = append(results, waiting(t, m, s, 1))
+		}
+		stands(t, srv, 1)
+		for _, next := range results {
+			time.Sleep(2 * slice) // in fake time: the question of the slice before is answered
+			unlock(t, l)
+			l = granted(t, next)
+		}
+		if n := m.Stats().HandedOff; n != 4 {
+			t.Errorf("%d of 4 leases were passed on here", n)
+		}
+		unlock(t, l)
+	})
+}
+
 // Callers of a process that want another number come in their turn.
 func TestSemaphore_MixedNumbers(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

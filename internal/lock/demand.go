@@ -153,21 +153,6 @@ func (lk *Lock) inquire(m *Moment, h *Hold) {
 	}
 }
 
-// tellWatched is called when w waits for what the process holds. A TryLock does not wait for it, nor does a reader for readers.
-func (lk *Lock) tellWatched(m *Moment, w *Waiter) {
-	if w.Once {
-		return
-	}
-	if h := lk.hold; h != nil && h.watch == watched {
-		h.tellWanted(m)
-	}
-	for _, h := range lk.shared.all() {
-		if h.watch == watched && !(kinds[h.Kind].joint && kinds[w.Kind].joint) {
-			h.tellWanted(m)
-		}
-	}
-}
-
 // tellWanted is called when another owner wants the lock.
 func (h *Hold) tellWanted(m *Moment) {
 	if h.watch == watched {

@@ -174,6 +174,21 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	return nil, nil, true
 }
 
+// tellWatched is called when w waits for what the process holds. A TryLock does not wait for it, nor does a reader for readers.
+func (lk *Lock) tellWatched(m *Moment, w *Waiter) {
+	if w.Once {
+		return
+	}
+	if h := lk.hold; h != nil && h.watch == watched {
+		h.tellWanted(m)
+	}
+	for _, h := range lk.shared.all() {
+		if h.watch == watched && !(kinds[h.Kind].joint && kinds[w.Kind].joint) {
+			h.tellWanted(m)
+		}
+	}
+}
+
 // park puts a caller behind all others.
 func (lk *Lock) park(w *Waiter) {
 	w.after, w.behind = lk.tries, lk.releasing+lk.leftBehind()

@@ -91,7 +91,8 @@ func (eng *Engine) end(ev *event, entries ...*entry) {
 }
 
 // performOrdered does what a later event must not overtake, with the mutex still held. It reports to Close before a request can
-// be answered, and the begin of one before the end of another.
+// be answered, and the begin of one before the end of another. Rejected: a queue of effects for each entry, performed without the
+// mutex. Handing it on would need a second lock. What a step must learn at once stays a call of lock.World in it.
 func (eng *Engine) performOrdered(ev *event, x *lock.Effects) {
 	if x.Report != (lock.CloseReport{}) {
 		eng.report(x.Report)

@@ -193,10 +193,10 @@ night-chaos:
 night-fuzz:
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=100000x
 
-bench: redis ## the comparison with other libraries, in three quarters of an hour; writes bench/results and the figures of README and docs/PERFORMANCE.md
+bench: redis ## the comparison with other libraries, in an hour; writes bench/results and the figures of README and docs/PERFORMANCE.md
 	cd bench && $(GO) run ./cmd/report -readme ../README.md -page ../docs/PERFORMANCE.md
 
-bench-quick: redis ## the same in three minutes, rougher, to the terminal only
+bench-quick: redis ## the same in four minutes, rougher, to the terminal only
 	cd bench && $(GO) run ./cmd/report -quick -dir ''
 
 bench-once: redis ## every benchmark once, so that none rots

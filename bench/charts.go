@@ -120,4 +120,10 @@ var headlines = []report.Headline{
 	{Text: "90 % readers, 1 ms of work: sections/s", Scenario: readers.asked(), Row: 1, Unit: unitRate},
 	{Text: "10,000 locks held: commands per lock and 1/3 lease", Scenario: held.asked(), Row: 1, Unit: unitRenewals},
 	{Text: "10,000 waiting: commands/s", Scenario: parked.asked(), Row: 1, Unit: unitPerSecond},
+	{Text: "a free permit, 1 goroutine: pairs/s", Scenario: permitFree.asked(), Row: 0, Unit: unitRate},
+	{Text: "8 permits, 64 goroutines: pairs/s", Scenario: permitCrowd.asked(), Row: 0, Unit: unitRate},
+	{Text: "8 permits, 4 processes of 16 goroutines: pairs/s", Scenario: permitCrowd.asked(), Row: 1, Unit: unitRate},
+	{Text: "a permit goes to a process that waits: median µs", Scenario: permitHandover.asked(), Row: 0, Unit: unitHandover + unitP50},
+	{Text: "an election, from `Resign` to the next leader: median µs", Scenario: election.asked(), Row: 0, Unit: unitHandover + unitP50},
+	{Text: "`Wanted`, after another process has called `Lock`: median µs", Scenario: wanted.asked(), Row: 0, Unit: unitP50},
 }

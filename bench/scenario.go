@@ -23,6 +23,7 @@ import (
 // scenarios are all there are, in the order of the report.
 var scenarios = []scenario{
 	floors, uncontended, distinct, oneName, processes, handover, queue, fair, readers, linger, held, parked,
+	permitFree, permitHandover, permitCrowd, permitWeights, permitParked, wanted, election, ticket,
 }
 
 // scenario is one question that is put to several libraries under several loads.
@@ -93,7 +94,9 @@ type trial struct {
 func (t trial) brief() bool { return t.window < briefWindow }
 
 // fits reports whether the library can do what the row asks for.
-func (t trial) fits() bool { return t.n == 1 || !t.library.Single }
+func (t trial) fits() bool {
+	return (t.n == 1 || !t.library.Single) && (t.procs == 0 || t.library.Kind != contender.Local)
+}
 
 // tooDear reports whether a brief run leaves the trial out: large rows, and more virtual
 // machines than start in a moment.

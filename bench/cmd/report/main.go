@@ -1,8 +1,8 @@
 // Command report measures Holdfast beside its peers and writes what it found to
 // results/<date>.md, with charts beside it, and to standard output.
 //
-//	go run ./cmd/report          three quarters of an hour
-//	go run ./cmd/report -quick   less than three minutes, rougher
+//	go run ./cmd/report          an hour
+//	go run ./cmd/report -quick   four minutes, rougher
 //
 // It ends with an error if Holdfast failed or any lock did not exclude, and writes the
 // rest all the same.

@@ -39,6 +39,17 @@ func rwMutexes(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
 	return l, l.RLocker()
 }
 
+// permits has a semaphore with one permit as its write side. The read side takes one of Permits.
+func permits(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	return m.Semaphore(name+":one", 1).Locker(1), m.Semaphore(name, Permits).Locker(1)
+}
+
+// weighed takes all Permits of a semaphore to write, and one of them to read.
+func weighed(m *holdfast.Manager, name string) (write, read holdfast.Locker) {
+	s := m.Semaphore(name, Permits)
+	return s.Locker(Permits), s.Locker(1)
+}
+
 // handle is the lock handle of the name that was asked for last. A program keeps the
 // handle of a lock that it uses all the time, and makes one for a name that comes out of
 // its data; with this, scenarios of one name do the former and those of many names the
@@ -87,6 +98,54 @@ func take(ctx context.Context, l holdfast.Locker) (func(context.Context) error, 
 		return nil, err
 	}
 	return lease.Unlock, nil
+}
+
+// elections are Holdfast's: Lock is Campaign, and unlock is Resign.
+type elections struct{ *Holdfast }
+
+func openElection(address string, lease time.Duration) (Contender, error) {
+	c, err := openHoldfast(mutexes)(address, lease)
+	if err != nil {
+		return nil, err
+	}
+	return elections{c.(*Holdfast)}, nil
+}
+
+func (c elections) Lock(ctx context.Context, name string) (func(context.Context) error, error) {
+	term, err := c.Manager.Election(name).Campaign(ctx, "value")
+	if err != nil {
+		return nil, err
+	}
+	return term.Resign, nil
+}
+
+// tickets keep a lock taken all the time: unlock is Detach, and Lock is Attach with the last ticket of the name. It is for one caller.
+type tickets struct {
+	*Holdfast
+	last map[string]string // by name
+}
+
+func openTicket(address string, lease time.Duration) (Contender, error) {
+	c, err := openHoldfast(mutexes)(address, lease)
+	if err != nil {
+		return nil, err
+	}
+	return tickets{c.(*Holdfast), make(map[string]string)}, nil
+}
+
+func (c tickets) Lock(ctx context.Context, name string) (func(context.Context) error, error) {
+	lock := c.handle(name).write.Lock
+	if ticket, ok := c.last[name]; ok {
+		lock = func(ctx context.Context) (*holdfast.Lease, error) { return c.Manager.Attach(ctx, ticket) }
+	}
+	lease, err := lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (err error) {
+		c.last[name], err = lease.Detach(ctx, time.Minute)
+		return err
+	}, nil
 }
 
 // Close closes the manager and its client.

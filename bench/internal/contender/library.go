@@ -15,7 +15,7 @@ type Library struct {
 	// a TTL of lease, which the libraries that can renew it do. Where it is nil, the
 	// library is Redisson in the Java program.
 	Open func(address string, lease time.Duration) (Contender, error)
-	Kind string // of its locks: InOrder, Shared or, as the Java program calls the others, "lock"
+	Kind string // of its locks: one of those below or, as the Java program calls the others, "lock"
 	// Needs returns why what the library needs cannot be had here: Missing, if it is a
 	// tool. It is nil where nothing is needed.
 	Needs func() error
@@ -46,11 +46,15 @@ const (
 	Bare        // a floor that no lock can be below
 )
 
-// Kinds of locks, as the Java program knows them; those of Go without one are plain.
+// Kinds of locks, as the Java program knows them; those of Go without one are plain. A kind with two sides has an exclusive one and
+// a shared one.
 const (
 	plain   = "lock"
 	InOrder = "fair"
 	Shared  = "rw"
+	Permit  = "permit"  // a permit of one, and of Permits; see semaphore.go
+	Weighed = "weighed" // all Permits, and one of them
+	Local   = "local"   // a Permit of one process
 )
 
 // Libraries that are named in several places.
@@ -76,6 +80,10 @@ var libraries = []Library{
 	{Name: Lingering, Open: openHoldfast(mutexes, holdfast.WithLinger(time.Minute)), Role: Own},
 	{Name: "holdfast-fair", Open: openHoldfast(fairMutexes), Kind: InOrder, Role: Own},
 	{Name: "holdfast-rw", Open: openHoldfast(rwMutexes), Kind: Shared, Role: Own},
+	{Name: "holdfast-permit", Open: openHoldfast(permits), Kind: Permit, Role: Own},
+	{Name: "holdfast-weighed", Open: openHoldfast(weighed), Kind: Weighed, Role: Own},
+	{Name: "holdfast-ticket", Open: openTicket, Role: Own, Single: true},
+	{Name: "holdfast-election", Open: openElection, Role: Own},
 	{Name: "redsync", Open: openRedsync(0), Direct: []string{"set"}},
 	{Name: "redsync-1ms", Open: openRedsync(time.Millisecond), Direct: []string{"set"}},
 	{Name: "redislock", Open: openRedislock(100 * time.Millisecond)},
@@ -84,7 +92,12 @@ var libraries = []Library{
 	{Name: "redisson", Kind: plain, Needs: redissonReady, Role: Eventy, Unseen: latchDel},
 	{Name: "redisson-fair", Kind: InOrder, Needs: redissonReady, Role: Eventy, Unseen: latchDel},
 	{Name: "redisson-rw", Kind: Shared, Needs: redissonReady, Role: Eventy, Unseen: latchDel},
+	{Name: "redisson-permit", Kind: Permit, Needs: redissonReady, Role: Eventy},
+	{Name: "redisson-weighed", Kind: Weighed, Needs: redissonReady, Role: Eventy},
 	{Name: "r8-pubsub", Open: openPubsub, Role: Eventy},
+	{Name: "redsync-names", Open: openRedsyncNames, Kind: Permit, Direct: []string{"set"}},
+	{Name: "asynq-rate", Open: openAsynqRate, Kind: Permit, Direct: []string{"zrem"}},
+	{Name: "x-sync", Open: openWeighted, Kind: Local, Role: Bare},
 }
 
 // latchDel is the DEL that Redisson sends after a release, for the key with which it
@@ -112,6 +125,6 @@ func OfKind(kind string) []Library { return choose(func(l Library) bool { return
 // InGo returns those that are locks and run in this process.
 func InGo() []Library {
 	return choose(func(l Library) bool {
-		return l.Open != nil && l.Name != Unlocked && !l.Single
+		return l.Open != nil && l.Name != Unlocked && l.Kind != Local && !l.Single
 	})
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -207,7 +208,11 @@ func (c *crowd) work(ctx context.Context, i int) error {
 func (c *crowd) pass(w *caller, turn int64, reads bool, phase int64) {
 	switch {
 	case reads:
-		if !c.page.read(turn, c.job.Hold) {
+		most := int64(math.MaxInt64)
+		if c.job.Kind == contender.Permit || c.job.Kind == contender.Weighed {
+			most = contender.Permits
+		}
+		if !c.page.read(turn, c.job.Hold, most) {
 			c.overlaps.Add(1)
 		}
 	case c.job.Distinct:

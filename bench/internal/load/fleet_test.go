@@ -49,8 +49,12 @@ func TestCrowdsTellOverlap(t *testing.T) {
 		"processes":            fleet(testServer, contender.Unlocked, true, Job{Process: 1, Callers: 1}, Job{Process: 2, Callers: 1}),
 		"processes, with work": fleet(testServer, contender.Unlocked, true, Job{Process: 1, Callers: 1, Hold: work}, Job{Process: 2, Callers: 1, Hold: work}),
 		"readers":              fleet(testServer, contender.Unlocked, false, Job{Process: 1, Callers: 4, Reads: .9, Hold: work}),
+		"permits":              fleet(testServer, contender.Unlocked, false, Job{Process: 1, Callers: contender.Permits + 1, Reads: 1, Hold: work}),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "permits" {
+				f.Library.Kind = contender.Permit
+			}
 			_, err := f.Measure(t.Context())
 			if v := (Violation{}); !errors.As(err, &v) {
 				t.Errorf("callers without a lock: %v", err)
@@ -76,7 +80,7 @@ func TestFleetAtADistance(t *testing.T) {
 	}
 }
 
-// All of these libraries take a free lock, and give it back, with one command each.
+// All of these libraries take a free lock, and give it back, with one command each; an election says who leads as well.
 func TestCommandsOfAPair(t *testing.T) {
 	for _, l := range contender.InGo() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -110,6 +114,9 @@ func TestCommandsOfAPair(t *testing.T) {
 			want := int64(2 * n)
 			if l.Name == contender.Lingering {
 				return // its pairs are no commands, but for a question now and then: see the scenario linger
+			}
+			if l.Name == "holdfast-election" {
+				want *= 2
 			}
 			if sent.Commands != want {
 				t.Errorf("%d commands for %d pairs, want %d", sent.Commands, n, want)

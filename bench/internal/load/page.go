@@ -31,6 +31,7 @@ const (
 	wordProgress = 16 // pairs of Lock and Unlock, in all phases
 	wordReleased = 24 // when the lock was last given back, by the wall clock
 	wordReleaser = 32 // the process that did, from 1
+	wordReaders  = 40 // how many of those who read are inside
 )
 
 const (
@@ -89,11 +90,13 @@ func (p *page) write(hold time.Duration) {
 }
 
 // read goes through the section beside other readers, and reports whether no writer
-// was inside.
-func (p *page) read(turn int64, hold time.Duration) bool {
+// was inside, and no more readers than most.
+func (p *page) read(turn int64, hold time.Duration, most int64) bool {
 	n := p.words[wordCount].Load()
+	readers := p.words[wordReaders].Add(1)
 	inside(turn, hold)
-	return p.words[wordCount].Load() == n
+	p.words[wordReaders].Add(-1)
+	return p.words[wordCount].Load() == n && readers <= most
 }
 
 func inside(turn int64, hold time.Duration) {

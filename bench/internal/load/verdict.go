@@ -50,11 +50,11 @@ func (v *Verdict) add(o *outcome) {
 	}
 }
 
-// Violation is an error of the worst kind: the lock does not exclude.
+// Violation is an error of the worst kind: the lock does not exclude, or there were more permits than Permits.
 type Violation struct{ n int64 }
 
 func (v Violation) Error() string {
-	return "two held the lock at the same time: violations " + strconv.FormatInt(v.n, 10)
+	return "two held the lock, or too many held permits, at the same time: violations " + strconv.FormatInt(v.n, 10)
 }
 
 // fault returns why the verdict counts for nothing, if it does.

@@ -8,10 +8,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
@@ -22,6 +24,7 @@ final class Crowd implements AutoCloseable {
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
     private static final int KEEPERS = 64;
+    private static final int PERMITS = 8; // as in semaphore.go
 
     private final Worker.Job job;
     private final Page page;
@@ -71,28 +74,57 @@ final class Crowd implements AutoCloseable {
     }
 
     /** Scripts are known to the server, and the code has been compiled, before anything is counted. */
-    private void warm(int pairs) {
-        RLock[] locks = locks("warm:" + job.process());
+    private void warm(int pairs) throws InterruptedException {
+        Side[] sides = sides("warm:" + job.process());
         for (int i = 0; i < pairs; i++) {
-            RLock lock = locks[i % locks.length];
-            lock.lock();
-            lock.unlock();
+            sides[i % sides.length].enter().run();
         }
     }
 
-    /** The exclusive lock of the job's kind, and the shared one where there is one. */
-    private RLock[] locks(String name) {
+    /** What a caller takes; enter waits for it, and returns how it is given back. */
+    private interface Side {
+        Runnable enter() throws InterruptedException;
+    }
+
+    /** The exclusive side of the job's kind, and the shared one where there is one. */
+    private Side[] sides(String name) {
         switch (job.kind()) {
             case "lock":
-                return new RLock[] {redisson.getLock(name)};
+                return new Side[] {side(redisson.getLock(name))};
             case "fair":
-                return new RLock[] {redisson.getFairLock(name)};
+                return new Side[] {side(redisson.getFairLock(name))};
             case "rw":
                 RReadWriteLock rw = redisson.getReadWriteLock(name);
-                return new RLock[] {rw.writeLock(), rw.readLock()};
+                return new Side[] {side(rw.writeLock()), side(rw.readLock())};
+            case "permit":
+                return new Side[] {side(semaphore(name + ":one", 1), 1), side(semaphore(name, PERMITS), 1)};
+            case "weighed":
+                RPermitExpirableSemaphore all = semaphore(name, PERMITS);
+                return new Side[] {side(all, PERMITS), side(all, 1)};
             default:
                 throw new IllegalArgumentException("unknown kind " + job.kind());
         }
+    }
+
+    private static Side side(RLock lock) {
+        return () -> {
+            lock.lockInterruptibly();
+            return lock::unlock;
+        };
+    }
+
+    /** Permits have the lease that others renew, since Redisson does not. */
+    private Side side(RPermitExpirableSemaphore semaphore, int permits) {
+        return () -> {
+            List<String> ids = semaphore.acquire(permits, job.lease(), TimeUnit.NANOSECONDS);
+            return () -> semaphore.release(ids);
+        };
+    }
+
+    private RPermitExpirableSemaphore semaphore(String name, int permits) {
+        RPermitExpirableSemaphore semaphore = redisson.getPermitExpirableSemaphore(name);
+        semaphore.trySetPermits(permits);
+        return semaphore;
     }
 
     void start() {
@@ -187,14 +219,13 @@ final class Crowd implements AutoCloseable {
         }
 
         private void work() throws InterruptedException {
-            RLock[] locks = locks(job.distinct() ? "lock:" + (job.first() + number) : "lock");
+            Side[] sides = sides(job.distinct() ? "lock:" + (job.first() + number) : "lock");
             SplittableRandom dice = new SplittableRandom(job.first() + number);
             for (long turn = 0; page.phase() != Page.STOPPED; turn++) {
                 boolean shared = job.reads() > 0 && dice.nextDouble() < job.reads();
-                RLock lock = locks[shared ? locks.length - 1 : 0];
                 long begun = System.nanoTime();
                 since = begun;
-                lock.lockInterruptibly();
+                Runnable leave = sides[shared ? sides.length - 1 : 0].enter();
                 since = 0;
                 long phase = page.phase();
                 long wait = System.nanoTime() - begun;
@@ -207,30 +238,27 @@ final class Crowd implements AutoCloseable {
                 } else {
                     pass(turn, shared, phase);
                 }
-                lock.unlock();
+                leave.run();
                 page.progress();
             }
         }
 
         /** Locks its share of the names, or the one name, and unlocks at the end. */
         private void keep() throws InterruptedException {
-            List<RLock> kept = new ArrayList<>();
+            List<Runnable> kept = new ArrayList<>();
             for (int i = number; i < (job.distinct() ? job.callers() : number + 1); i += callers.length) {
-                RLock lock = locks(job.distinct() ? "lock:" + i : "lock")[0];
-                lock.lockInterruptibly();
+                kept.add(sides(job.distinct() ? "lock:" + i : "lock")[0].enter());
                 page.progress();
-                kept.add(lock);
             }
             keeps = true;
             over.await();
-            for (RLock lock : kept) {
-                lock.unlock();
-            }
+            kept.forEach(Runnable::run);
         }
 
         private void pass(long turn, boolean shared, long phase) throws InterruptedException {
             if (shared) {
-                if (!page.read(turn, job.hold())) {
+                boolean permits = job.kind().equals("permit") || job.kind().equals("weighed");
+                if (!page.read(turn, job.hold(), permits ? PERMITS : Long.MAX_VALUE)) {
                     overlaps.incrementAndGet();
                 }
                 return;

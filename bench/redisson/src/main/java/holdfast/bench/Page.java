@@ -21,6 +21,7 @@ final class Page {
     private static final int PROGRESS = 16 * WORD;
     private static final int RELEASED = 24 * WORD;
     private static final int RELEASER = 32 * WORD;
+    private static final int READERS = 40 * WORD;
     private static final int SIZE = 64 * WORD;
 
     private static final VarHandle WORDS =
@@ -56,10 +57,12 @@ final class Page {
         set(COUNT, n + 1);
     }
 
-    boolean read(long turn, long hold) throws InterruptedException {
+    boolean read(long turn, long hold, long most) throws InterruptedException {
         long n = get(COUNT);
+        long others = (long) WORDS.getAndAdd(memory, READERS, 1L);
         inside(turn, hold);
-        return get(COUNT) == n;
+        long unused = (long) WORDS.getAndAdd(memory, READERS, -1L);
+        return get(COUNT) == n && others < most;
     }
 
     private static void inside(long turn, long hold) throws InterruptedException {

@@ -16,7 +16,7 @@ SPARSE = GOGC=off GOMEMLIMIT=1GiB
 # What has no time to keep runs in CI beside what has.
 NICE = nice -n 10
 
-.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services contrib platforms bench bench-quick bench-once bench-test browser screenshots fuzz interop journeys servers servers-short differences holes
+.PHONY: help check test ci night redis compile fmt lint unit sim real full full-real full-virtual full-around full-topology full-bugs explore modules stress chaos safety simulate soak topology demo examples services contrib contrib-tag platforms bench bench-quick bench-once bench-test browser screenshots fuzz interop journeys servers servers-short differences holes
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -156,6 +156,9 @@ services: ## the tests of the examples that are modules of their own
 
 contrib: redis ## the tests of the adapters in contrib/, with the oldest version of each library that has the interface, and with the newest
 	@set -e; for m in contrib/*/; do for v in go newest; do echo "--- $$m$$v.mod"; $(NICE) $(GO) -C "$$m" test -vet=off -modfile=$$v.mod ./...; done; done
+
+contrib-tag: ## what must hold before an adapter gets a tag: make contrib-tag NAME=gocron
+	@if grep -n -e '^replace' -e 'holdfast-go/holdfast v0\.0\.0-' contrib/$(NAME)/go.mod; then echo "contrib/$(NAME)/go.mod must require a release of the library: see CONTRIBUTING"; false; else test $$? = 1; fi
 
 holes: ## known holes of Go's standard library and of modules, as far as this code reaches them; it needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

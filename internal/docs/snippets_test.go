@@ -84,6 +84,7 @@ func TestDocs_SnippetsAreCode(t *testing.T) {
 var unrunnable = map[string]string{
 	"go get github.com/holdfast-go/holdfast":                   "the module is not published yet",
 	"go get github.com/holdfast-go/holdfast/contrib/gocron":    "nor is this one",
+	"go get github.com/holdfast-go/holdfast/contrib/asynq":     "nor is this one",
 	"go get github.com/holdfast-go/holdfast/contrib/goose":     "nor is this one",
 	"go get github.com/holdfast-go/holdfast/contrib/certmagic": "nor is this one",
 

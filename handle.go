@@ -60,6 +60,9 @@ func (m *Manager) handleOf(k lock.Kind, name, mapped string, err error, opts []L
 	if err == nil && own.terms.Idle != m.lock.terms.Idle && own.terms.Permits == 0 {
 		err = &OptionError{"WithIdleTTL", own.terms.Idle, "must only be given to a Semaphore"}
 	}
+	if own.terms.Permits != 0 {
+		own.terms.Wanted = false // a permit says no more than its manager
+	}
 	if err == nil && own != m.lock {
 		m.engine.Process.Prepare(&own.terms)
 	}

@@ -44,6 +44,15 @@ var writeKind = locktest.Kind{
 	},
 }
 
+// semaphoreKind runs what is the same for permits: see internal/locktest/semaphore for the rest.
+var semaphoreKind = locktest.Kind{
+	Name:    "semaphore",
+	Permits: true,
+	Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return m.Semaphore(name, locktest.Permits, opts...).Locker(locktest.Permits)
+	},
+}
+
 // readKind is not exclusive: helper processes hold it, the suite does not run on it.
 var readKind = locktest.Kind{
 	Name: "read",
@@ -61,12 +70,14 @@ func TestMain(m *testing.M) {
 func TestMutex(t *testing.T)         { inModes(t, mutexKind, locktest.Run) }
 func TestFairMutex(t *testing.T)     { inModes(t, fairKind, locktest.Run) }
 func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, locktest.Run) }
+func TestSemaphore(t *testing.T)     { inModes(t, semaphoreKind, locktest.Run) }
 func TestRWMutex_Sides(t *testing.T) { inModes(t, writeKind, locktest.RunRW) }
 
 // The same inside the process and in fake time, in every mode: they need no server.
 func TestVirtual_Mutex(t *testing.T)     { inModes(t, virtual(mutexKind), locktest.Run) }
 func TestVirtual_FairMutex(t *testing.T) { inModes(t, virtual(fairKind), locktest.Run) }
 func TestVirtual_Write(t *testing.T)     { inModes(t, virtual(writeKind), locktest.Run) }
+func TestVirtual_Semaphore(t *testing.T) { inModes(t, virtual(semaphoreKind), locktest.Run) }
 func TestVirtual_Sides(t *testing.T)     { inModes(t, virtual(writeKind), locktest.RunRW) }
 
 func virtual(k locktest.Kind) locktest.Kind { k.Virtual = true; return k }

@@ -18,7 +18,8 @@ import (
 // does not record the holders of its permits, and must not have the same name.
 //
 // A Semaphore is a handle, as a [Mutex] is. Each permit is part of a lease: it is renewed while its process lives, and returns to the
-// semaphore at the end of its TTL if the process dies. [Lease.Unlock] returns all permits of the lease.
+// semaphore at the end of its TTL if the process dies. [Lease.Unlock] returns all permits of the lease, and [Lease.Detach] leaves all of
+// them to another process.
 //
 // A Semaphore is not re-entrant: each call takes permits of its own. It has no fencing tokens, because several holders are valid at
 // once: a [WithFencing] given to [New] does not count for it. A majority of several servers would not bound the holders, so [NewRedlock]
@@ -53,9 +54,6 @@ func (m *Manager) Semaphore(name string, permits int, opts ...LockOption) *Semap
 // handle makes the handle for n permits at a time.
 func (s *Semaphore) handle(n int) handle {
 	h := s.m.newHandle(lock.SemaphoreKind, s.name, append([]LockOption{permitsOf(n, s.permits)}, s.opts...))
-	if h.err == nil {
-		h.lock.Terms.Wanted = false // a permit says no more than its manager
-	}
 	if h.err == nil && (s.permits < 1 || s.permits > mostPermits) {
 		h.err = &OptionError{"Semaphore", s.permits, fmt.Sprintf("must have from 1 to %d permits", mostPermits)}
 	}

@@ -14,11 +14,12 @@ import (
 //
 // A ticket is text for URLs, headers and JSON: of about 100 bytes and a third more than the name has, and at most 3 KiB. It has a secret:
 // a process that reads it can attach the lock. Redis, [Manager.Inspect] and MONITOR show a digest only. The fencing token stays the same from Lock to the last
-// Unlock, so a resource that has seen the work's token accepts it from the second process as well.
+// Unlock, so a resource that has seen the work's token accepts it from the second process as well. A lease of a [Semaphore] leaves all its
+// permits to the ticket: they count as held.
 //
 // The lease ends with [ErrReleased]. Detach returns
 //
-//   - [ErrInvalidOption] for a d below 10 ms, for a lease of several locks or of a semaphore, for one with [WithHoldAtLeast], and for one that shares what its
+//   - [ErrInvalidOption] for a d below 10 ms, for a lease of several locks, for one with [WithHoldAtLeast], and for one that shares what its
 //     process has in Redis with another lease: by re-entry, or of another reader. A reader with [WithMaxHold] or [WithFixedLease] does
 //     not share. The lease stays as it is.
 //   - [ErrNotHeld] after Unlock or Detach, and the reason why the lease had ended.
@@ -39,11 +40,8 @@ func (l *Lease) Detach(ctx context.Context, d time.Duration) (ticket string, err
 	if checkLease(&err, "Detach", d); err != nil {
 		return "", err
 	}
-	switch {
-	case l.together() != nil:
+	if l.together() != nil {
 		return "", &OptionError{"Detach", nil, "Detach: lock " + quote(l.Name()) + " is several locks"}
-	case l.Permits() > 0:
-		return "", &OptionError{"Detach", nil, "Detach: lock " + quote(l.Name()) + " is a semaphore"}
 	}
 	_, op := l.observe(ctx, !part)
 	t, err := l.inner().Detach(d, op.Trace())
@@ -54,15 +52,15 @@ func (l *Lease) Detach(ctx context.Context, d time.Duration) (ticket string, err
 	return t.String(), err
 }
 
-// Attach takes over the lock of a ticket that [Lease.Detach] has returned, once. The lease has the name, kind and token of the lease that
+// Attach takes over the lock of a ticket that [Lease.Detach] has returned, once. The lease has the name, kind, permits and token of the lease that
 // was detached. It is renewed by the settings of this Manager and by opts. The ticket has the lock's key, so the name mapper of this
 // Manager does not count.
 //
 // Of all calls with one ticket, at most one succeeds. Attach sends one command and does not wait for other owners: the ticket stands
 // for the lock. It returns
 //
-//   - [ErrLeaseLost] if the ticket was used, if its time is over, or if the lock was taken away: by [Manager.ForceUnlock], or with Redis's
-//     data.
+//   - [ErrLeaseLost] if the ticket was used, if its time is over, or if the lock, or one of the permits, was taken away: by
+//     [Manager.ForceUnlock] or [Manager.ForceUnlockOf], or with Redis's data.
 //   - [ErrInvalidOption] for a text that is no ticket, for a bad option, and for [WithFencing] if the lock was taken without.
 //   - [ErrUnavailable] if Redis did not answer within a second (twelve round trips where Redis is far away) or before ctx was done.
 //     Redis may have executed the request. Then Attach goes back in the background: the ticket works again for what was left of its time.
@@ -78,11 +76,14 @@ func (m *Manager) Attach(ctx context.Context, ticket string, opts ...LockOption)
 		return nil, &OptionError{"Attach", nil, "Attach: " + err.Error()}
 	}
 	family, side, known := engine.KindOf(t)
-	if !known {
+	if !known || t.Permits > mostAtOnce {
 		return nil, &OptionError{"Attach", nil, "Attach: the ticket is for a kind of lock that this version does not know"}
 	}
 	if t.Token != 0 {
 		opts = append(opts[:len(opts):len(opts)], WithFencing())
+	}
+	if t.Permits > 0 {
+		opts = append([]LockOption{permitsOf(t.Permits, t.Permits)}, opts...)
 	}
 	h := m.handleOf(family, t.Name, t.Key, nil, opts)
 	h.lock = h.lock.Side(side)

@@ -16,12 +16,8 @@ for i = 1, #KEYS / 2 do
   if refusal and string.find(refusal.err, 'READONLY', 1, true) then -- an ACL that forbids HDEL does not end a lease
     return refusal
   end
-  local kept, live, said = split(permits), true, 1
-  for _, permit in ipairs(kept) do
-    local score = redis.pcall('zscore', held, permit)
-    said = type(score) == 'table' and score or said
-    live = live and type(score) == 'string' and tonumber(score) > now
-  end
+  local kept = split(permits)
+  local live, said = left_of(held, kept, now)
   if live then
     said = redis.pcall('zadd', held, 'xx', 'gt', unpack(ends_of(kept, now + lease)))
     outlast(available, held, now)

@@ -1,5 +1,5 @@
--- permit_stay.lua: give the permits of a claim up, and leave them taken for a time: by a claim that no process renews. A renewal or an
--- acquire of the old one that comes late finds that gone.
+-- permit_stay.lua: give the permits of a claim up, and leave them taken for a time: by a claim that no process renews, which may
+-- be that of a ticket. A renewal or an acquire of the old one that comes late finds that gone.
 --
 -- KEYS[1]  available: how many permits are: number
 -- KEYS[2]  queue: list of waiters, see lib/queue.lua
@@ -12,19 +12,16 @@
 -- ARGV[4]  burial: milliseconds for which a late acquire of the id is to be refused; 0 where none can be under way
 --
 -- Returns  0  done, now or by an earlier copy of this request
---         -1  not held by this owner
+--         -1  not held by this owner, or not all of them
 
--- include: permit queue keys answer
+-- include: permit queue keys
 
-local refusal = redis.pcall('zrem', held, '') -- changes nothing: what a replica finds proves nothing
-if type(refusal) == 'table' and not is_wrong_type(refusal) then
+local refusal = unwritable(held)
+if refusal then
   return refusal
 end
 local old, new, now = permits_of(id), permits_of(stays), server_time()
-if type(redis.pcall('zscore', held, old[1])) == 'string' then
-  redis.call('zadd', held, unpack(ends_of(new, now + duration)))
-  redis.call('zrem', held, unpack(old))
-  outlast(available, held, now)
+if replace_permits(available, held, old, new, now, duration) then
   local left = next_end(held, now)
   notify(head(queue), 'o', left > 0 and left) -- waiters know of another time
 else

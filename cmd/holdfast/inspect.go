@@ -145,12 +145,9 @@ func printBlocks(w io.Writer, prefix string, looks []look) error {
 			if h.Value != "" {
 				side += fmt.Sprintf(", value %q", h.Value)
 			}
-			if h.Detached {
-				side += ", detached"
-			}
 			renewal := " unless renewed"
 			if h.Detached {
-				renewal = ""
+				renewal, side = "", side+", detached"
 			}
 			line("holder", "%s, until %s%s%s", ownerText(h, true), seconds(h.TTL), renewal, side)
 			if h.Process != nil {

@@ -132,10 +132,8 @@ func newLook(info holdfast.Info, lease time.Duration) look {
 	}
 	if info.Kind == holdfast.KindSemaphore {
 		l.Semaphore = &lookSemaphore{info.Permits, info.Available, info.Ended}
-		for i, h := range l.Holders { // the permits end one by one
-			if i == 0 || h.TTL < l.TTL {
-				l.TTL = h.TTL
-			}
+		if len(l.Holders) > 0 { // they end one by one, in this order. Those of tickets are not renewed
+			l.TTL = l.Holders[max(0, slices.IndexFunc(l.Holders, lookHolder.renewed))].TTL
 		}
 	}
 	l.judge(lease)
@@ -156,7 +154,7 @@ func (l *look) judge(lease time.Duration) {
 		l.State = stateNoTTL
 	case len(l.Servers)*2 <= l.of && l.of > 0:
 		l.State = stateMinority
-	case l.TTL < (lease/3).Milliseconds() && slices.ContainsFunc(l.Holders, func(h lookHolder) bool { return !h.Detached }):
+	case l.TTL < (lease/3).Milliseconds() && slices.ContainsFunc(l.Holders, lookHolder.renewed):
 		l.State, l.Since = stateExpiring, lease.Milliseconds()-l.TTL
 	case l.Overdue > 0:
 		l.State = stateStale
@@ -232,6 +230,9 @@ func joined(parts []look, of int, lease time.Duration) look {
 	l.judge(lease)
 	return l
 }
+
+// renewed reports whether a process is to renew it: it is not left to a ticket.
+func (h lookHolder) renewed() bool { return !h.Detached }
 
 // who tells holders apart. A process has another owner id at each server of a Redlock, so there the process counts if it
 // says what it is.

@@ -89,8 +89,9 @@ func TestRun_AtMostRefuses(t *testing.T) {
 }
 
 const (
-	alicePermit = "111111111111411181110000000000" // and two digits of a number
-	javaPermit  = "5f1c0000aaaabbbbccccddddddddddff"
+	alicePermit  = "111111111111411181110000000000" // and two digits of a number
+	ticketPermit = "11111111111141118111010000000008"
+	javaPermit   = "5f1c0000aaaabbbbccccddddddddddff"
 )
 
 // cutPermits has a permit that ends soon.
@@ -113,7 +114,7 @@ func newSemaphores(t *testing.T) *redistest.Server {
 		}
 	}
 	const long = 9 * time.Minute
-	semaphore("downloads", "{downloads}:timeout", 1, map[string]time.Duration{alicePermit + "07": long, alicePermit + "08": long + time.Second, javaPermit: long + 2*time.Second, alicePermit + "01": -time.Minute})
+	semaphore("downloads", "{downloads}:timeout", 1, map[string]time.Duration{alicePermit + "07": long, ticketPermit: long + time.Second, javaPermit: long + 2*time.Second, alicePermit + "01": -time.Minute})
 	semaphore("cut{x}", cutPermits, -1, map[string]time.Duration{alicePermit + "02": 9 * time.Second})
 	semaphore("idle", "", 5, nil)
 	rdb.RPush(ctx, "holdfast_permit_queue:{downloads}", bobID+":2")
@@ -155,7 +156,7 @@ cut{x}     semaphore  hf-11111111…:2       SOME    0        -      expiring: n
 		{[]string{"ls", "cut{*", "-o", "name"}, 0, "\ncut{x}\n"},
 		{[]string{"ls", "--prefix=down", "-o", "name"}, 0, "\nloads\n"},
 		{[]string{"ls", "downloads", "-o", "jsonl"}, 0, `
-{"name":"downloads","kind":"semaphore","held":true,"semaphore":{"permits":5,"available":1,"ended":1},"holders":[{"owner":"` + alicePermit + `07","write":false,"holdfast":true,"ttl":N},{"owner":"` + alicePermit + `08","write":false,"holdfast":true,"ttl":N},{"owner":"` + javaPermit + `","write":false,"holdfast":false,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":1,"overdue":0,"token":0,"state":"ok"}
+{"name":"downloads","kind":"semaphore","held":true,"semaphore":{"permits":5,"available":1,"ended":1},"holders":[{"owner":"` + alicePermit + `07","write":false,"holdfast":true,"ttl":N},{"owner":"` + ticketPermit + `","write":false,"holdfast":true,"ttl":N,"detached":true},{"owner":"` + javaPermit + `","write":false,"holdfast":false,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":1,"overdue":0,"token":0,"state":"ok"}
 `},
 		{[]string{"inspect", "downloads", "idle"}, exitNo, `
 downloads
@@ -164,7 +165,7 @@ downloads
   ttl      LONG
   ended    1 of the available permits, whose time is over
   holder   ` + alicePermit + `07, until LONG   unless renewed
-  holder   ` + alicePermit + `08, until LONG   unless renewed
+  holder   ` + ticketPermit + `, until LONG  , detached
   holder   redisson ` + javaPermit + `, until LONG   unless renewed
   waiting  1
   queue    ` + bobID + `:2
@@ -185,7 +186,7 @@ downloads  semaphore  hf-11111111…:7 (+2)  ≥AGO     LONG    1        0.0    
 cut{x}     semaphore  hf-11111111…:2       ≥AGO     SOME    0        0.0         expiring: not renewed for SOME, -1 of 0 permits available
 `},
 		{[]string{"unlock", "downloads", "--owner=" + bobID}, exitRefused, ""},
-		{[]string{"unlock", "downloads", "--owner=" + alicePermit + "07", "--owner=" + alicePermit + "08"}, 0, ""},
+		{[]string{"unlock", "downloads", "--owner=" + alicePermit + "07", "--owner=" + ticketPermit}, 0, ""},
 		{[]string{"unlock", "idle", "--force"}, exitNo, ""},
 		{[]string{"wait", "downloads"}, 0, ""},
 	} {

@@ -16,16 +16,17 @@ var ticketKinds = [...]struct {
 	letter byte
 	family lock.Kind
 }{
-	lock.MutexKind: {'m', lock.MutexKind},
-	lock.FairKind:  {'f', lock.FairKind},
-	lock.WriteKind: {'w', lock.WriteKind},
-	lock.ReadKind:  {'r', lock.WriteKind},
+	lock.MutexKind:     {'m', lock.MutexKind},
+	lock.FairKind:      {'f', lock.FairKind},
+	lock.SemaphoreKind: {'s', lock.SemaphoreKind},
+	lock.WriteKind:     {'w', lock.WriteKind},
+	lock.ReadKind:      {'r', lock.WriteKind},
 }
 
 // KindOf is the kind of lock that a ticket is for, and which side of one; false: this version does not know it.
 func KindOf(t *wire.Ticket) (family, side lock.Kind, known bool) {
 	for k, its := range ticketKinds {
-		if t.Kind != 0 && its.letter == t.Kind {
+		if t.Kind != 0 && its.letter == t.Kind && (its.family == lock.SemaphoreKind) == (t.Permits > 0) {
 			return its.family, lock.Kind(k), true
 		}
 	}
@@ -40,7 +41,7 @@ func (l *Lease) Detach(d time.Duration, trace context.Context) (*wire.Ticket, er
 	ev.begin(e.engine)
 	e.mu.Lock()
 	t := wire.NewTicket(wire.Ticket{
-		Kind: ticketKinds[l.in().Hold().Kind].letter, Giver: e.engine.Process.Owners, Key: e.mapped(), Name: l.Name(), Token: l.Token(), For: d,
+		Kind: ticketKinds[l.in().Hold().Kind].letter, Giver: e.engine.Process.Owners, Key: e.mapped(), Name: l.Name(), Token: l.Token(), For: d, Permits: l.Permits(),
 	})
 	r, why := e.lock.Detach(&ev.Moment, l.in(), d, t.Number(), traceOf(trace))
 	if r != nil {

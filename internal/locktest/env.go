@@ -205,6 +205,9 @@ func (e *Env) Channel(name string) string {
 	if e.kind.Write {
 		return "redisson_rwlock:{" + name + "}"
 	}
+	if e.kind.Permits {
+		return "redisson_sc:{" + name + "}"
+	}
 	return Channel(name)
 }
 

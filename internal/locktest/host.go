@@ -204,6 +204,9 @@ func isTimeOfDay(digits string) bool {
 
 // queueKeys are the two keys of the lock's queue.
 func (e *Env) queueKeys() []string {
+	if e.kind.Permits {
+		return []string{"holdfast_permit_queue:{" + e.Key + "}", "holdfast_permit_timeout:{" + e.Key + "}"}
+	}
 	if e.kind.Write {
 		return []string{"holdfast_rw_queue:{" + e.Key + "}", "holdfast_rw_timeout:{" + e.Key + "}"}
 	}

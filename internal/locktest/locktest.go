@@ -38,6 +38,8 @@ type Kind struct {
 	Places bool
 	// Write says that it is the write side of a read-write lock.
 	Write bool
+	// Permits says that it is all permits of a semaphore: no lock of it has a token.
+	Permits bool
 	// Confirms says that every grant by the server is asked about.
 	Confirms bool
 	// Options are those of all managers, in front of a scenario's own.
@@ -56,7 +58,7 @@ func RunRW(t *testing.T, k Kind, only ...string) { k.runAll(t, sideGroups, only)
 
 func (k Kind) runAll(t *testing.T, groups []group, only []string) {
 	for _, g := range groups {
-		if len(only) > 0 && !slices.Contains(only, g.name) || g.of == places && !k.Places || g.of == lingers && k.Places {
+		if len(only) > 0 && !slices.Contains(only, g.name) || g.of == places && !k.Places || g.of == lingers && k.Places || k.Permits && g.of != permitsToo {
 			continue
 		}
 		for name, scenario := range g.scenarios {

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,7 +19,7 @@ const (
 func stayOf(key string) redistest.Match {
 	return func(cmd []string) bool {
 		keys, argv, ok := redistest.ScriptCall(cmd)
-		return ok && len(keys) > 3 && len(argv) == 6 && keys[0] == key && (argv[3] == "publish" || argv[3] == "spublish")
+		return ok && len(keys) > 3 && len(argv) > 3 && keys[0] == key && strings.HasPrefix(argv[0], "hf-") && strings.HasPrefix(argv[1], "hf-")
 	}
 }
 

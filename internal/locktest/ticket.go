@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,26 +43,56 @@ func (e *handed) mustAttach(m *holdfast.Manager, ticket string, opts ...holdfast
 	return l
 }
 
-// holder is the only owner, as Inspect shows it.
+// holder is the only owner, as Inspect shows it. P3: what is not available is held.
 func (e *handed) holder(detached bool) holdfast.Holder {
 	e.Helper()
 	info, err := e.Inspect(e.Manager())
-	if err != nil || len(info.Holders) != 1 || info.Holders[0].Detached != detached {
+	owners := 1
+	if e.kind.Permits {
+		e.wantPermits(0)
+		owners = Permits
+	}
+	if err != nil || len(info.Holders) != owners || slices.ContainsFunc(info.Holders, func(h holdfast.Holder) bool {
+		return h.Detached != detached || !h.Holdfast || h.TTL != info.Holders[0].TTL
+	}) {
 		e.Fatalf("Inspect: %+v, %v", info, err)
 	}
 	return info.Holders[0]
 }
 
+// Permits is how many permits the semaphore of a suite has. A lease has all of them.
+const Permits = 2
+
+// wantPermits fails unless so many are available, and P3: the others are held. A semaphore that was deleted has all.
+func (e *Env) wantPermits(available int) {
+	e.Helper()
+	info, err := e.Inspect(e.Manager())
+	if info.Kind == holdfast.KindFree && available == Permits {
+		return
+	}
+	if err != nil || info.Permits != Permits || info.Available != available || len(info.Holders)+info.Ended != Permits-available {
+		e.Errorf("Inspect: %+v, %v; want %d of %d permits available", info, err, available, Permits)
+	}
+}
+
+// fenced is WithFencing, for kinds that have tokens.
+func (e *handed) fenced() []holdfast.LockOption {
+	if e.kind.Permits {
+		return nil
+	}
+	return []holdfast.LockOption{holdfast.WithFencing()}
+}
+
 // attachOf matches requests that attach the lock.
-func attachOf(key string) redistest.Match { return ScriptOn(key, "attach") }
+func attachOf(key string) redistest.Match { return ScriptOn(key, "attach", "permit_attach") }
 
 // handedScenarios are about Detach and Attach. Each runs for what every kind of lock has, and for the read side.
 var handedScenarios = map[string]func(*handed){
 	// T1, T3 to T5: the lock stays taken all the time, and the waiter comes behind the second process, with a larger token.
 	"AnotherProcessFinishes": func(e *handed) {
 		a, b, c := e.Manager(), e.Manager(holdfast.WithLease(time.Minute)), e.Manager(byMessage...)
-		first := e.MustLock(e.ours(a, holdfast.WithFencing()))
-		waiting := e.Locking(e.Lock(c, holdfast.WithFencing()))
+		first := e.MustLock(e.ours(a, e.fenced()...))
+		waiting := e.Locking(e.Lock(c, e.fenced()...))
 		e.Listening(1)
 		before := a.Stats().Commands
 		ticket := e.mustDetach(first, longStay)
@@ -81,7 +112,7 @@ var handedScenarios = map[string]func(*handed){
 		if n := b.Stats().Commands - before; n != 1 && e.kind.Virtual {
 			e.Errorf("Attach sent %d commands", n)
 		}
-		if second.Token() != first.Token() || second.Token() == 0 || second.Name() != first.Name() || !second.Valid() {
+		if second.Token() != first.Token() || (second.Token() == 0) != e.kind.Permits || second.Permits() != first.Permits() || second.Name() != first.Name() || !second.Valid() {
 			e.Errorf("the second lease: token %d of %d, name %q, valid %v", second.Token(), first.Token(), second.Name(), second.Valid())
 		}
 		if h := e.holder(false); h.TTL > time.Minute || h.TTL < time.Minute-patience {
@@ -90,7 +121,7 @@ var handedScenarios = map[string]func(*handed){
 		e.Busy(e.Lock(a).TryLock)
 		e.MustUnlock(second)
 		third := e.Soon("the waiter", waiting)
-		if third.Token() <= second.Token() {
+		if third.Token() <= second.Token() && !e.kind.Permits {
 			e.Errorf("token %d after %d", third.Token(), second.Token())
 		}
 		e.MustUnlock(third)
@@ -176,8 +207,6 @@ var handedScenarios = map[string]func(*handed){
 	"WhatCannotBeDetachedStays": func(e *handed) {
 		m := e.Manager()
 		l := e.MustLock(e.ours(m, holdfast.WithMaxHold(time.Hour)))
-		again, err := e.ours(m).Lock(l.Context(bg))
-		redistest.Must(e, err)
 		refused := func(l *holdfast.Lease, ctx context.Context, d time.Duration) {
 			e.Helper()
 			ticket, err := l.Detach(ctx, d)
@@ -186,12 +215,16 @@ var handedScenarios = map[string]func(*handed){
 				e.Errorf("ticket %q, valid %v", ticket, l.Valid())
 			}
 		}
-		refused(l, bg, longStay)
-		e.MustUnlock(again)
+		if !e.kind.Permits { // which is not re-entrant
+			again, err := e.ours(m).Lock(l.Context(bg))
+			redistest.Must(e, err)
+			refused(l, bg, longStay)
+			e.MustUnlock(again)
+		}
 		refused(l, bg, time.Millisecond)
 		refused(l, nil, longStay)
 		ticket := e.mustDetach(l, longStay)
-		_, err = l.Detach(bg, longStay)
+		_, err := l.Detach(bg, longStay)
 		e.WantErr(err, holdfast.ErrNotHeld)
 		for _, bad := range []string{"", "x", ticket[:len(ticket)-1], ticket + "A", strings.Replace(ticket, "_", "_A", 1)} {
 			_, err := m.Attach(bg, bad)
@@ -209,6 +242,7 @@ var handedScenarios = map[string]func(*handed){
 		stays := e.MustLock(e.ours(m, holdfast.WithHoldAtLeast(time.Millisecond)))
 		refused(stays, bg, longStay)
 		e.MustUnlock(stays)
+		e.MustUnlock(e.MustLock(e.Lock(m))) // and at the end of that time
 		e.Clean(m)
 	},
 }

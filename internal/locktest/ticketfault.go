@@ -111,7 +111,7 @@ var handedFaultScenarios = map[string]func(*handed){
 		lines, logger := Logged()
 		m, p := e.Via(holdfast.WithLease(4*lease), logger)
 		l := e.MustLock(e.ours(m))
-		gate := p.HoldFirstRequest(ScriptOn(e.Key, "renew", "renew_read"))
+		gate := p.HoldFirstRequest(ScriptOn(e.Key, "renew", "renew_read", "permit_renew"))
 		gate.Wait(e)
 		ticket := e.mustDetach(l, lease)
 		gate.Release()
@@ -133,7 +133,7 @@ var handedFaultScenarios = map[string]func(*handed){
 		for _, hold := range []func(*redistest.Proxy, redistest.Match) *redistest.Gate{
 			(*redistest.Proxy).HoldFirstReply, (*redistest.Proxy).HoldFirstRequest,
 		} {
-			ticket := e.mustDetach(e.MustLock(e.ours(giver, holdfast.WithFencing())), longStay)
+			ticket := e.mustDetach(e.MustLock(e.ours(giver, e.fenced()...)), longStay)
 			owner := e.holder(true).Owner
 			m, p := e.Via()
 			gate := hold(p, attachOf(e.Key))

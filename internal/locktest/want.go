@@ -120,7 +120,7 @@ func (e *Env) attentive(name string) bool { return len(e.kept(name)) > 0 && !e.d
 
 // kept returns until when the places in the named lock's queue are kept.
 func (e *Env) kept(name string) (until []float64) {
-	for _, prefix := range []string{"redisson_lock_timeout:{", "holdfast_rw_timeout:{"} {
+	for _, prefix := range []string{"redisson_lock_timeout:{", "holdfast_rw_timeout:{", "holdfast_permit_timeout:{"} {
 		for _, z := range e.srv.Admin().ZRangeWithScores(bg, prefix+name+"}", 0, -1).Val() {
 			until = append(until, z.Score)
 		}
@@ -168,6 +168,12 @@ func (e *Env) PTTL() time.Duration {
 // tombstones are, where a request was given up whose reply had not come.
 func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 	e.Helper()
+	lasting := []string{Tokens}
+	if e.kind.Permits {
+		lasting = append(lasting, e.Key)
+		allow = append(allow, e.Key)
+		defer e.wantPermits(Permits)
+	}
 	if e.troubled() { // by a slow machine, if by nothing else
 		allow = append(allow, Tombstones)
 	}
@@ -193,7 +199,7 @@ func (e *Env) Clean(m *holdfast.Manager, allow ...string) {
 		}
 		return true
 	})
-	e.srv.RequireTTLs(e, Tokens)
+	e.srv.RequireTTLs(e, lasting...)
 	e.Eventually("no subscription", func() bool { return e.srv.NumSub(e.Channel(e.Key))+e.inboxes() == 0 })
 }
 

@@ -17,10 +17,11 @@ type group struct {
 type subject int
 
 const (
-	everyKind subject = iota
-	places            // kinds whose waiters have places
-	lingers           // kinds that can linger: the others
-	sides             // the two sides of a read-write lock
+	everyKind  subject = iota
+	permitsToo         // every kind, and semaphores
+	places             // kinds whose waiters have places
+	lingers            // kinds that can linger: the others
+	sides              // the two sides of a read-write lock
 )
 
 // lockGroups are about every kind of lock.
@@ -33,8 +34,8 @@ var lockGroups = []group{
 	{"lease", everyKind, termScenarios},
 	{"lease", everyKind, fencingScenarios},
 	{"stay", everyKind, stayScenarios},
-	{"ticket", everyKind, ticketScenarios},
-	{"ticket", everyKind, ticketFaultScenarios},
+	{"ticket", permitsToo, ticketScenarios},
+	{"ticket", permitsToo, ticketFaultScenarios},
 	{"wanted", everyKind, wantedScenarios},
 	{"linger", lingers, lingerScenarios},
 	{"linger", lingers, lingerFaultScenarios},
@@ -160,6 +161,9 @@ func Places() []Place {
 					p.Kinds, p.Quick = "fair", "fair"
 				} else if g.of != sides {
 					p.Quick = "mutex"
+				}
+				if g.of == permitsToo {
+					p.Kinds += ", semaphore"
 				}
 				if g.of == lingers {
 					p.Kinds = "mutex, write"

@@ -262,7 +262,7 @@ var Bugs = []Bug{
 		"local had = redis.pcall('zrem', held, unpack(permits))", "local had = redis.pcall('zrem', held, unpack(permits)) and #permits"}}},
 	{Name: "a renewal of permits adds them again", By: "resurrection|overlap", Shape: Semaphores, Edits: []Edit{
 		{"scripts/permit_renew.lua", "redis.pcall('zadd', held, 'xx', 'gt', unpack", "redis.pcall('zadd', held, unpack"},
-		{"scripts/permit_renew.lua", "live = live and type(score) == 'string' and tonumber(score) > now", "live = live or score"}}},
+		{"scripts/permit_renew.lua", "local live, said = left_of(held, kept, now)", "local live, said = 1"}}},
 	{Name: "no tombstone of a claim of permits", By: "resurrection|forsaken hold", Shape: Semaphores, Edits: []Edit{{"scripts/permit_release.lua",
 		"if burial and burial ~= '0' then", "if false then"}}},
 	{Name: "a claim of many permits is passed by others", By: "order|lost wake-up", Shape: Semaphores, Edits: []Edit{{"scripts/permit_acquire.lua",

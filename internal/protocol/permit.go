@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"cmp"
+
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/validity"
@@ -18,5 +20,6 @@ func (p *Process) permits(h *lock.Hold) string {
 func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	args := p.withKeys(h, room, PermitStay, true)
-	return PermitStay, append(args, p.id(h), wire.PermitsID(p.Owners, r.Stand, h.Terms.Permits), validity.Milliseconds(r.Rest), burial(r))
+	stays := wire.PermitsID(cmp.Or(r.Owners, p.Owners), r.Stand, h.Terms.Permits)
+	return PermitStay, append(args, p.id(h), stays, validity.Milliseconds(r.Rest), burial(r))
 }

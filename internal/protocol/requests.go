@@ -230,13 +230,19 @@ func burial(r *lock.Release) int64 {
 
 // Attach is the request that puts h in the place of a ticket.
 func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) {
-	k := kindOf(h)
+	k, script := kindOf(h), Attach
 	before := wire.OwnerID(t.Giver, t.Number(), wire.Marks{Writes: k.writes})
 	args := []any{h.Keys().Lock, h.Keys().Tombstones}
 	if k.right {
-		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), before))
+		args = append(args, p.right(h))
 	}
-	return Attach, Attach.Args(len(args), append(args, p.id(h), TermsOf(h.Terms).ms, before)...)
+	switch {
+	case t.Permits > 0:
+		script, before = PermitAttach, wire.PermitsID(t.Giver, t.Number(), t.Permits)
+	case k.right:
+		args = append(args, wire.ReadRight(h.Keys().Lock.(string), before))
+	}
+	return script, script.Args(len(args), append(args, p.id(h), TermsOf(h.Terms).ms, before)...)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.

@@ -31,6 +31,7 @@ var (
 	PermitAcquire = script("permit_acquire", givesToken)
 	PermitRelease = script("permit_release", givesCount)
 	PermitStay    = script("permit_stay", givesCode)
+	PermitAttach  = script("permit_attach", givesCode)
 	PermitRenew   = script("permit_renew", givesCodes)
 	PermitSet     = alone("permit_set", givesProclaimed)
 	Busy          = script("busy", givesCode)

@@ -22,7 +22,7 @@ func TestPermits_AreToldApart(t *testing.T) {
 		for i := range b {
 			b[i] = byte(random.Uint32())
 		}
-		for at, fits := range map[int]byte{6: 0x40 | b[6]&15, 8: 0x80 | b[8]&63, names.PermitManager: 0} {
+		for at, fits := range map[int]byte{6: 0x40 | b[6]&15, 8: 0x80 | b[8]&63, names.PermitManager: byte(random.IntN(2))} {
 			if random.IntN(4) > 0 {
 				b[at] = fits
 			}
@@ -58,6 +58,9 @@ func permitsOf(id string) (ids string) {
 }
 
 func resting(id, stays, burial string) []string { return []string{id, stays, "900", burial} }
+
+// ticketOf2 is the owner id of a ticket for two permits.
+const ticketOf2 = "$1099511627776:2"
 
 func setting(total string) []string { return []string{total, "publish", "2000 1 0"} }
 
@@ -170,10 +173,29 @@ var permitBranches = []branch{
 	{"permit stays taken, and the next waiter is told", []string{"set x 0", "zadd $H T+30000 $p1 T+700 $q8", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_stay", resting("$1:1", "$4:1", "0"), "0", map[string]string{"zrange $H 0 -1": "[$q8 $p4]", "sent": "$J o 3 700"}},
 	{"permit stays taken for longer than the keys", []string{"set x 0 px 300", "zadd $H T+200 $p1", "pexpire $H 300"}, "permit_stay", resting("$1:1", "$4:1", "0"), "0", map[string]string{"pttl x": "900", "pttl $H": "900"}},
 	{"permit stays taken, but has ended", []string{"set x 1", "rpush $G $1:1 $3:1", "zadd $F T+6000 $1:1 T+6000 $3:1"}, "permit_stay", resting("$1:1", "$4:1", "60000"), "-1", map[string]string{"get x": "1", "exists $H": "0", "lrange $G 0 -1": "[$3:1]", "zrange $B 0 -1": "[$1:1]"}},
+	{"permits stay taken, but one was forced free", []string{"set x 2", "zadd $H T+30000 $p1", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_stay", resting("$1:2", "$4:2", "0"), "-1", map[string]string{"get x": "2", "zrange $H 0 -1": "[$p1]"}},
+	{"permits stay taken, but the time of one is over", []string{"set x 1", "zadd $H T+30000 $p1 T $p2"}, "permit_stay", resting("$1:2", "$4:2", "0"), "-1", map[string]string{"get x": "1", "zrange $H 0 -1": "[$p2 $p1]"}},
 	{"permit stays taken, but those that are held are a list", []string{"set x 1", "rpush $H a"}, "permit_stay", resting("$1:1", "$4:1", "0"), "-1", map[string]string{"lrange $H 0 -1": "[a]"}},
 	{"permit stays taken, but the server is a replica", []string{"set x 0", "zadd $H T+4000 $p1", "replicaof 127.0.0.1 1"}, "permit_stay", resting("$1:1", "$4:1", "0"), replica, map[string]string{"zrange $H 0 -1": "[$p1]"}},
 	{"permit stays taken, but that is refused", []string{"set x 0", "zadd $H T+4000 $p1", "acl setuser default -zadd"}, "permit_stay", resting("$1:1", "$4:1", "0"), denied, map[string]string{"zrange $H 0 -1": "[$p1]"}},
 	{"permit stays taken, and there is no memory", []string{"set x 0", "zadd $H T+4000 $p1", "config set maxmemory 1"}, "permit_stay", resting("$1:1", "$4:1", "0"), "0", map[string]string{"zrange $H 0 -1": "[$p4]"}},
+
+	// permit_attach.lua
+	{"permits attached", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+901 $p1099511627777", "rpush $G $3:1", "zadd $F T+6000 $3:1"}, "permit_attach", attaching("$1:2", ticketOf2), "900", map[string]string{"get x": "1", "zrange $H 0 -1": "[$p1 $p2]", "zcount $H T+30000 T+30000": "2", "lrange $G 0 -1": "[$3:1]", "pttl x": "-1", "pttl $H": "-1"}},
+	{"permits attached, and the ticket had longer", []string{"set x 1", "zadd $H T+60000 $p1099511627776 T+60000 $p1099511627777"}, "permit_attach", attaching("$1:2", ticketOf2), "60000", map[string]string{"zcount $H T+30000 T+30000": "2", "zcard $H": "2"}},
+	{"permits attached, and the keys end earlier", []string{"set x 1 px 2000", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "pexpire $H 2000"}, "permit_attach", attaching("$1:2", ticketOf2), "900", map[string]string{"pttl x": "30000", "pttl $H": "30000"}},
+	{"permits attached by an earlier copy", []string{"set x 1", "zadd $H T+7000 $p1 T+7000 $p2"}, "permit_attach", attaching("$1:2", ticketOf2), "0", map[string]string{"zcount $H T+7000 T+7000": "2", "zcard $H": "2"}},
+	{"permits attached by another process before", []string{"set x 1", "zadd $H T+7000 $q1 T+7000 $q2"}, "permit_attach", attaching("$1:2", ticketOf2), "-1", map[string]string{"zrange $H 0 -1": "[$q1 $q2]"}},
+	{"permits attached, but one was forced free", []string{"set x 2", "zadd $H T+900 $p1099511627776"}, "permit_attach", attaching("$1:2", ticketOf2), "-1", map[string]string{"get x": "2", "zrange $H 0 -1": "[$p1099511627776]"}},
+	{"permits attached, but the ticket's time is over", []string{"set x 1", "zadd $H T $p1099511627776 T $p1099511627777"}, "permit_attach", attaching("$1:2", ticketOf2), "-1", map[string]string{"get x": "1", "zcount $H T T": "2"}},
+	{"permits attached, but are available", []string{"set x 3"}, "permit_attach", attaching("$1:2", ticketOf2), "-1", map[string]string{"get x": "3", "exists $H": "0"}},
+	{"permits attached, but that was given up", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "zadd $B T+6000 $1:2"}, "permit_attach", attaching("$1:2", ticketOf2), "-1", map[string]string{"zcount $H T+900 T+900": "2", "zcard $H": "2"}},
+	{"permits attached, but those that are held are a list", []string{"set x 1", "rpush $H a"}, "permit_attach", attaching("$1:2", ticketOf2), "-1", map[string]string{"lrange $H 0 -1": "[a]"}},
+	{"permits attached, but the tombstones are none", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "set $B a"}, "permit_attach", attaching("$1:2", ticketOf2), "WRONGTYPE Operation against a key holding the wrong kind of value", map[string]string{"zcount $H T+900 T+900": "2"}},
+	{"permits attached, but that is refused", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "acl setuser default -zadd"}, "permit_attach", attaching("$1:2", ticketOf2), denied, map[string]string{"zcount $H T+900 T+900": "2", "zcard $H": "2"}},
+	{"permits attached, but they may not be taken from the ticket", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "acl setuser default -zrem"}, "permit_attach", attaching("$1:2", ticketOf2), denied, map[string]string{"zcount $H T+900 T+900": "2", "zcard $H": "2"}},
+	{"permits attached, but the server is a replica", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "replicaof 127.0.0.1 1"}, "permit_attach", attaching("$1:2", ticketOf2), replica, map[string]string{"zcard $H": "2"}},
+	{"permits attached, and there is no memory", []string{"set x 1", "zadd $H T+900 $p1099511627776 T+900 $p1099511627777", "config set maxmemory 1"}, "permit_attach", attaching("$1:2", ticketOf2), "900", map[string]string{"zrange $H 0 -1": "[$p1 $p2]"}},
 
 	// permit_renew.lua
 	{"permits renewed, each claim by itself", []string{"set x 0", "zadd $H T+4000 $p1 T+40000 $p2 T+4000 $q1", "zadd {y}:timeout T $p8"}, "permit_renew", []string{"30000", permitsOf("$1:2"), permitsOf("$8:1")}, "[1 0]", map[string]string{"get x": "0", "zcount $H T+30000 T+30000": "1", "zcount $H T+40000 T+40000": "1", "zcount $H T+4000 T+4000": "1", "zcount {y}:timeout T T": "1"}},

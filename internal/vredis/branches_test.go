@@ -289,6 +289,8 @@ func (b *branch) call(scripts map[string]string) []string {
 		keys = []string{"x", "$Q", "$D", "$V", "$E", "$H", "$G"}
 	case "permit_acquire", "permit_release", "permit_stay":
 		keys = []string{"x", "$G", "$F", "$H", "$B"}
+	case "permit_attach":
+		keys = []string{"x", "$B", "$H"}
 	case "permit_set":
 		keys = []string{"x", "$G", "$F", "$H"}
 	case "permit_renew":

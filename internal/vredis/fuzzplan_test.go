@@ -245,6 +245,8 @@ func (g *plan) call(script string) (keys, argv []string) {
 		case "permit_stay":
 			argv = []string{id, heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("60000", "4000"), g.of("0", "60000")}
 		}
+	case "permit_attach":
+		keys, argv = []string{lock, g.tombstones(), g.held()}, []string{heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("30000", "4000"), id}
 	case "permit_renew":
 		keys, argv = []string{lock, g.held()}, []string{g.of("30000", "5000"), prefix, strings.TrimPrefix(id, prefix)}
 	case "permit_set":

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// PermitManager is how many bytes of its manager's UUID a permit id of Holdfast begins with. Its number follows, in six bytes.
+// PermitManager is how many bytes of its manager's UUID a permit id of Holdfast begins with. Its number follows, in six bytes, of which
+// the first is 0, or 1 if the permit is left to a ticket.
 const PermitManager = 10
 
 // PermitBytes is how long a permit id is.
@@ -29,14 +30,14 @@ func Permits(prefix string, first uint64, n int) string {
 }
 
 // PermitOwner returns what the owner ids of the manager begin with that a permit, in hexadecimal digits, is of. It reports false if
-// none of Holdfast's has made it: Redisson's ids are random, and one of 16,384 looks like Holdfast's.
+// none of Holdfast's has made it: Redisson's ids are random, and one of 8,192 looks like Holdfast's.
 func PermitOwner(permit string) (prefix string, ours bool) {
 	b, err := hex.DecodeString(permit)
-	if err != nil || len(b) != PermitBytes || b[6]>>4 != 4 || b[8]>>6 != 2 || b[PermitManager] != 0 {
+	if err != nil || len(b) != PermitBytes || b[6]>>4 != 4 || b[8]>>6 != 2 || b[PermitManager] > 1 {
 		return "", false
 	}
 	return ownerPrefix([PermitManager]byte(b[:PermitManager])), true
 }
 
 // PermitPattern is Lua's pattern for the bytes of the permits that PermitOwner reports true for.
-const PermitPattern = `'^......[@-O].[\128-\191].%z.....$'`
+const PermitPattern = `'^......[@-O].[\128-\191].[%z\1].....$'`

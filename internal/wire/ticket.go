@@ -23,6 +23,8 @@ type Ticket struct {
 	Token uint64 // 0: none
 	For   time.Duration
 
+	Permits int // of a semaphore; 0: it is another kind
+
 	secret [16]byte
 }
 
@@ -37,18 +39,26 @@ const (
 	maxTicket     = 4 << 10
 	ticketSum     = 4 // bytes of the digest behind a ticket
 	detachedFrom  = 1 << 62
-	ticketContent = 1 + 16 + 36 // kind, secret, UUID of the giver: what each has
+	permitsFrom   = 1 << (8 * (PermitBytes - PermitManager - 1)) // of a semaphore: the first of the bytes of a number is 1
+	ticketContent = 1 + 16 + 36                                  // kind, secret, UUID of the giver: what each has
 	maxTicketFor  = int64(math.MaxInt64 / time.Millisecond)
 )
 
-// Number is that of the ticket's owner id. Numbers of holds do not come so far.
+// Number is that of the ticket's owner id, or of its first permit. Numbers of holds do not come so far.
 func (t *Ticket) Number() uint64 {
 	sum := sha256.Sum256(t.content())
-	return detachedFrom + binary.BigEndian.Uint64(sum[8:])>>3
+	n := binary.BigEndian.Uint64(sum[8:])
+	if t.Permits > 0 {
+		return permitsFrom + n%(permitsFrom/2) // the others fit behind it
+	}
+	return detachedFrom + n>>3
 }
 
-// IsDetached reports whether an owner id is a ticket's.
+// IsDetached reports whether an owner id, or a permit in hexadecimal digits, is a ticket's.
 func IsDetached(owner string) bool {
+	if _, ours := PermitOwner(owner); ours {
+		return strings.HasPrefix(owner[2*PermitManager:], "01")
+	}
 	_, number, _ := strings.Cut(strings.TrimPrefix(owner, ownerMarker), ":")
 	number, _, _ = strings.Cut(number, ":")
 	n, err := strconv.ParseUint(number, 10, 63)
@@ -68,6 +78,7 @@ func (t *Ticket) content() []byte {
 	b = append(b, t.Giver[len(ownerMarker):len(t.Giver)-1]...)
 	b = binary.AppendUvarint(b, t.Token)
 	b = binary.AppendUvarint(b, uint64(t.For.Milliseconds()))
+	b = binary.AppendUvarint(b, uint64(t.Permits))
 	b = binary.AppendUvarint(b, uint64(len(t.Key)))
 	b = append(b, t.Key...)
 	if t.Name != t.Key {
@@ -93,7 +104,7 @@ func ParseTicket(text string) (*Ticket, error) {
 	t := &Ticket{Kind: b[0], Giver: ownerMarker + string(b[17:ticketContent]) + ":"}
 	copy(t.secret[:], b[1:])
 	b = b[ticketContent:]
-	var n [3]uint64 // token, milliseconds, length of the key
+	var n [4]uint64 // token, milliseconds, permits, length of the key
 	for i := range n {
 		v, read := binary.Uvarint(b)
 		if read <= 0 {
@@ -101,11 +112,11 @@ func ParseTicket(text string) (*Ticket, error) {
 		}
 		n[i], b = v, b[read:]
 	}
-	if n[2] > uint64(len(b)) || n[1] > uint64(maxTicketFor) {
+	if n[3] > uint64(len(b)) || n[2] > permitsFrom/2 || n[1] > uint64(maxTicketFor) {
 		return nil, errTicket
 	}
-	t.Token, t.For = n[0], time.Duration(n[1])*time.Millisecond
-	t.Key, t.Name = string(b[:n[2]]), string(b[n[2]:])
+	t.Token, t.For, t.Permits = n[0], time.Duration(n[1])*time.Millisecond, int(n[2])
+	t.Key, t.Name = string(b[:n[3]]), string(b[n[3]:])
 	if t.Name == "" {
 		t.Name = t.Key
 	}

@@ -1,7 +1,7 @@
 -- permit.lua: library of the permits of a semaphore. They are in the two keys of Redisson's RPermitExpirableSemaphore: a number, how
 -- many are available, and a zset of those that are held, permit id -> end, in milliseconds of server time. A permit's id has 16 bytes.
--- Those of Holdfast begin with the first ten of the manager's UUID, and its number follows. The owner id of a claim of n permits, of
--- the numbers from the first on, is hf-<manager>:<first>:<n>.
+-- Those of Holdfast begin with the first ten of the manager's UUID, and its number follows, which has a 1 in front if the permit is left
+-- to a ticket. The owner id of a claim of n permits, of the numbers from the first on, is hf-<manager>:<first>:<n>.
 --
 -- Each prefix of the writes here loses or lends no permit: available and held ones together stay the same.
 
@@ -127,6 +127,40 @@ local function take_away(available, held, permits)
     end
   end
   return had
+end
+
+-- unwritable returns what Redis says where permits cannot be taken from their holders: what a replica finds proves nothing. nil: they can.
+local function unwritable(held)
+  local removed = redis.pcall('zrem', held, '') -- changes nothing
+  if type(removed) == 'table' and not is_wrong_type(removed) then
+    return removed
+  end
+end
+
+-- left_of returns for how many milliseconds permits are held yet; nil, and what Redis said, if one of them is not held any more.
+local function left_of(held, permits, now)
+  local left = math.huge
+  for _, permit in ipairs(permits) do
+    local ends = redis.pcall('zscore', held, permit)
+    local rest = type(ends) == 'string' and ends - now or 0
+    if rest <= 0 then
+      return nil, ends
+    end
+    left = math.min(left, rest)
+  end
+  return left
+end
+
+-- replace_permits has the permits of one claim become those of another, for a time. It returns for how many milliseconds they were held
+-- yet; nil if one was not, and nothing is changed.
+local function replace_permits(available, held, old, new, now, time)
+  local left = left_of(held, old, now)
+  if left then
+    redis.call('zadd', held, unpack(ends_of(new, now + time)))
+    redis.call('zrem', held, unpack(old))
+    outlast(available, held, now)
+  end
+  return left
 end
 
 -- line_of returns the table of grant.lua for a semaphore, whose waiters are granted permits while enough are available.

@@ -5,6 +5,7 @@ package holdfastgoose
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/pressly/goose/v3/lock"
@@ -24,36 +25,46 @@ import (
 //
 // The provider's method returns that error together with its own.
 func NewLocker(l holdfast.Locker) lock.Locker {
-	return &locker{lock: l, turn: make(chan struct{}, 1)}
+	return &locker{lock: l}
 }
 
 type locker struct {
 	lock holdfast.Locker
-	turn chan struct{}                  // has one place, taken from Lock to Unlock, even if the lease is lost before
-	held atomic.Pointer[holdfast.Lease] // nil: nothing is locked
+	held atomic.Pointer[hold] // nil: nothing is locked
+}
+
+// hold is what stands between a successful Lock and its Unlock, even if the lease is lost before.
+type hold struct {
+	lease    *holdfast.Lease
+	unlocked chan struct{} // closed by Unlock
 }
 
 func (l *locker) Lock(ctx context.Context, _ *sql.DB) error {
-	select {
-	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for {
+		lease, err := l.lock.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		if l.held.CompareAndSwap(nil, &hold{lease, make(chan struct{})}) {
+			return nil
+		}
+		_ = lease.Unlock(ctx)
+		if before := l.held.Load(); before != nil { // it has lost its lease, and its provider is still at work
+			select {
+			case <-before.unlocked:
+			case <-ctx.Done():
+				return fmt.Errorf("%w: %w", holdfast.ErrNotAcquired, context.Cause(ctx))
+			}
+		}
 	}
-	lease, err := l.lock.Lock(ctx)
-	if err != nil {
-		<-l.turn
-		return err
-	}
-	l.held.Store(lease)
-	return nil
 }
 
 func (l *locker) Unlock(ctx context.Context, _ *sql.DB) (err error) {
-	lease := l.held.Swap(nil)
-	if lease == nil {
+	h := l.held.Swap(nil)
+	if h == nil {
 		return holdfast.ErrNotHeld
 	}
-	defer func() { <-l.turn }()
-	lease.UnlockInto(ctx, &err)
+	close(h.unlocked)
+	h.lease.UnlockInto(ctx, &err)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	holdfastgoose "github.com/holdfast-go/holdfast/contrib/goose"
+	"github.com/holdfast-go/holdfast/holdfasttest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -170,21 +172,39 @@ func TestLocker_KilledProcess(t *testing.T) {
 	w := newWorld(t)
 	killed := redistest.StartProcess(t, "migrator", w.srv.Addr(), w.file)
 	killed.Expect(t, "migrating")
-	w.wantUp(w.provider(t, w.locker(holdfast.WithWait(10*time.Millisecond)), nothing), 0, holdfast.ErrNotAcquired)
+	w.wantUp(w.provider(t, w.locker(holdfast.WithWait(time.Second)), nothing), 0, holdfast.ErrNotAcquired)
 	killed.Kill()
 	w.wantUp(w.provider(t, w.locker(), nothing), 1, nil) // the first was applied
 }
 
-func TestLocker_UnlockWithoutLock(t *testing.T) {
-	l := newWorld(t).locker()
-	if err := l.Unlock(t.Context(), nil); !errors.Is(err, holdfast.ErrNotHeld) {
-		t.Errorf("Unlock: %v, want %v", err, holdfast.ErrNotHeld)
-	}
-	redistest.Must(t, l.Lock(t.Context(), nil))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := l.Lock(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a second Lock: %v, want %v", err, context.DeadlineExceeded)
-	}
-	redistest.Must(t, l.Unlock(t.Context(), nil))
+// Providers that share a locker exclude each other: one waits for no longer than WithWait, and even if the first has lost its lease.
+func TestLocker_Shared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := holdfasttest.NewServer(t)
+		shared := holdfastgoose.NewLocker(server.NewManager().Mutex("migrations", holdfast.WithWait(time.Minute)))
+		want := func(err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+		want(shared.Unlock(t.Context(), nil), holdfast.ErrNotHeld)
+		redistest.Must(t, shared.Lock(t.Context(), nil))
+		want(shared.Lock(t.Context(), nil), holdfast.ErrNotAcquired)
+
+		server.Lose("migrations")
+		time.Sleep(time.Minute) // a renewal notices it
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		want(shared.Lock(ctx, nil), context.DeadlineExceeded)
+		next := redistest.Begin(func() error { return shared.Lock(t.Context(), nil) })
+		synctest.Wait()
+		other := server.Hold(server.NewManager().Mutex("migrations"))
+		want(shared.Unlock(t.Context(), nil), holdfast.ErrLeaseLost)
+		synctest.Wait()
+		redistest.Want(t, len(next), 0, "%d: the next provider does not wait for the other process")
+		redistest.Must(t, other.Unlock(t.Context()))
+		redistest.Must(t, redistest.Next(t, next, "the next provider does not get the lock"))
+		redistest.Must(t, shared.Unlock(t.Context(), nil))
+	})
 }

@@ -33,6 +33,8 @@ if count and head(queue) then
   o.publish, o.own = publish, inbox_of(id)
   reply = pass_on(o, offer, count > 0)
   count = number_of(available)
+elseif freed then -- the next waiter knows how many there are to be, and asks
+  reply = notify(head(queue), 'o') and @RELEASE_HANDED_OVER@
 end
 if burial and burial ~= '0' then
   bury(tombstones, id, burial)

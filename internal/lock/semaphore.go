@@ -9,8 +9,9 @@ func (lk *Lock) StandsInQueue() bool { return kinds[lk.Family].shared && lk.bid.
 
 // tooMany is for a claim of more permits than there are. Redis has taken away the place that it had, so that it is in the way of no
 // other. A caller whose own semaphore has fewer learns of it. Any other goes behind those here, and asks again: the number was cut,
-// and may be set again.
-func (lk *Lock) tooMany(m *Moment, t *Try) {
+// and may be set again. The callers of a paused semaphore stay in their order, because none of them gets a permit. They listen to
+// Redisson's channel, on which nothing is announced until it goes on.
+func (lk *Lock) tooMany(m *Moment, t *Try, v *Reply) {
 	h, w := t.Hold, t.Hold.bid.waiter
 	if h.phase == standing {
 		m.world.Forget(h)
@@ -24,8 +25,10 @@ func (lk *Lock) tooMany(m *Moment, t *Try) {
 		lk.turnDown(m, t)
 	default:
 		lk.undo(m, h)
-		lk.waiters.remove(w)
-		lk.waiters.push(w)
+		if lk.Listening = v.Total == 0; !lk.Listening {
+			lk.waiters.remove(w)
+			lk.waiters.push(w)
+		}
 		if front := lk.waiters.head; front.Terms.Permits < h.Terms.Permits {
 			lk.missed.add(missedLock)
 		} else {

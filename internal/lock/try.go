@@ -226,7 +226,7 @@ func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
 func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	lk.known.last = refusal
 	if v.State == TooMany {
-		lk.tooMany(m, t)
+		lk.tooMany(m, t, v)
 		return
 	}
 	b := t.Hold.bid

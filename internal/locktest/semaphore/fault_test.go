@@ -141,6 +141,20 @@ func TestSemaphore_Deleted(t *testing.T) {
 	})
 }
 
+// If the number is deleted, the next release has the first place count again.
+func TestSemaphore_NumberDeleted(t *testing.T) {
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		a, m := user(t, srv, 2), locktest.ManagerOn(t, srv, locktest.Unasked...)
+		one, other := acquire(t, a, 1), acquire(t, a, 1)
+		next := waiting(t, m, m.Semaphore(name, 2), 1)
+		stands(t, srv, 1)
+		srv.Admin().Del(t.Context(), name)
+		unlock(t, one)
+		unlock(t, told(t, next), other)
+		wantState(t, srv, 2, 2)
+	})
+}
+
 // Keys of another kind are named, and left alone.
 func TestSemaphore_WrongKind(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

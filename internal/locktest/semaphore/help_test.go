@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -57,6 +58,15 @@ func waiting(t *testing.T, m *holdfast.Manager, s *holdfast.Semaphore, n int) <-
 }
 
 var granted = locktest.Granted
+
+// told is granted for a caller that is told, since it asks too late.
+func told(t *testing.T, r <-chan holdfast.Result) *holdfast.Lease {
+	t.Helper()
+	began := time.Now()
+	l := granted(t, r)
+	redistest.WantMost(t, time.Since(began), locktest.Patience, "it waited for %v")
+	return l
+}
 
 // stands waits until so many processes stand in the queue in Redis.
 func stands(t *testing.T, srv *redistest.Server, n int64) {

@@ -187,6 +187,20 @@ func TestSemaphore_SetPermits(t *testing.T) {
 	})
 }
 
+// The callers of a paused semaphore hear that it goes on, and get the permits without another poll.
+func TestSemaphore_Paused(t *testing.T) {
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		a, m := user(t, srv, 2), locktest.ManagerOn(t, srv, locktest.Unasked...)
+		redistest.Must(t, a.SetPermits(t.Context(), 0))
+		one, two := waiting(t, m, m.Semaphore(name, 2), 1), waiting(t, m, m.Semaphore(name, 2), 2)
+		redistest.Eventually(t, locktest.Patience, "they listen", func() bool { return srv.NumSub("redisson_sc:{downloads}") == 1 })
+		redistest.Must(t, a.SetPermits(t.Context(), 2))
+		unlock(t, told(t, one)) // in the order of their calls
+		unlock(t, granted(t, two))
+		wantState(t, srv, 2, 2)
+	})
+}
+
 // Bad input is refused before anything is sent.
 func TestSemaphore_Refuses(t *testing.T) {
 	m := locktest.ManagerFor(t, locktest.Offline(t), holdfast.WithFencing())

@@ -49,7 +49,7 @@ type Info struct {
 	Name    string // as given
 	Kind    Kind
 	Held    bool          // an owner holds it; readers whose right has ended do not count
-	Holders []Holder      // those whose right has not ended
+	Holders []Holder      // those whose right has not ended; permits by their TTLs, the shortest first
 	TTL     time.Duration // until the lock's key expires; 0 if there is none, time.Duration(-1) if it has no TTL
 	Waiters int           // places in the queue in Redis: one per waiting process (FairMutex: per caller)
 	Queue   []Waiter      // the first 100 places, the next one first, including those whose time is over

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -232,7 +233,27 @@ func (d *doctor) judgeCommands(refusals []refusal) {
 	}
 }
 
-// checkLocking takes and releases a lock of each kind.
+// tryPermit takes and releases a permit, with a manager of its own. The claim of a call that fails leaves a tombstone, so all keys are
+// deleted when the manager has been closed and nothing is under way.
+func (d *doctor) tryPermit(ctx context.Context, name string, lease holdfast.LockOption) error {
+	m, err := holdfast.New(d.at.client, holdfast.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	held, err := m.Semaphore(name, 1, lease, holdfast.WithIdleTTL(probeTTL)).TryAcquire(ctx, 1)
+	if err == nil {
+		err = held.Unlock(ctx)
+	}
+	_ = m.Close(ctx)
+	var keys []string
+	for _, key := range append(wire.SemaphoreKeys(name), wire.NewKeys(name).Tombstones) {
+		keys = append(keys, fmt.Sprint(key))
+	}
+	_ = d.at.client.Del(ctx, keys...).Err() // or they expire
+	return err
+}
+
+// checkLocking takes and releases a lock of each kind, and a permit.
 func (d *doctor) checkLocking(ctx context.Context) {
 	name := strings.TrimPrefix(d.probe, d.prefix) // the manager puts the prefix before it
 	lease := holdfast.WithLease(probeTTL)
@@ -253,7 +274,11 @@ func (d *doctor) checkLocking(ctx context.Context) {
 			return
 		}
 	}
-	d.add(checkLocking, good, "", "a lock of each kind was taken and released, in %.1f ms", ms(time.Since(begin)))
+	if err := d.tryPermit(ctx, d.probe+":permit", lease); err != nil {
+		d.add(checkLocking, failed, "", "a permit of a semaphore could not be taken and released: %s", plain(err))
+		return
+	}
+	d.add(checkLocking, good, "", "a lock of each kind and a permit were taken and released, in %.1f ms", ms(time.Since(begin)))
 }
 
 // checkLocks looks for locks with something wrong.

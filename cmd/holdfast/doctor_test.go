@@ -111,13 +111,16 @@ func TestDoctor_BadServers(t *testing.T) {
 			return guest(t, srv, "resetchannels", "&redisson_*{app:*")
 		}, []string{"--prefix=app:"}, map[string]want{"HF114": {warned, `holdfast_inbox:\*, so waiters poll`}}},
 		{"a hidden command", []redistest.ServerOption{redistest.WithArgs("--rename-command", "ZSCORE", "hidden")}, nil, nil,
-			map[string]want{"HF113": {failed, `does not know zscore`}}},
+			map[string]want{"HF113": {failed, `does not know zscore`}, "HF115": {failed, `^a permit .* Unknown Redis command`}}},
 		{"lacks EVAL", nil, func(t *testing.T, srv *redistest.Server) string {
 			return guest(t, srv, "-eval")
 		}, []string{"--prefix=app:"}, map[string]want{"HF112": {note, `^not checked: EVAL`}, "HF113": {failed, `^the user lacks rights that Holdfast needs: eval$`}, "HF115": {failed, `eval`}}},
 		{"lacks EXISTS", nil, func(t *testing.T, srv *redistest.Server) string {
 			return guest(t, srv, "-exists")
 		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `^the user lacks rights that Holdfast needs: exists$`}, "HF115": {failed, `.`}}},
+		{"lacks ZCOUNT", nil, func(t *testing.T, srv *redistest.Server) string {
+			return guest(t, srv, "-zcount")
+		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `: zcount$`}, "HF115": {failed, `^a permit of a semaphore could not be taken`}}},
 		{"hides INFO", nil, func(t *testing.T, srv *redistest.Server) string {
 			proxy := srv.Proxy(t)
 			proxy.AnswerError(func(cmd []string) bool { return strings.EqualFold(cmd[0], "info") }, math.MaxInt, "ERR unknown command 'INFO'")

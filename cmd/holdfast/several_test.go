@@ -45,7 +45,7 @@ func TestSeveral(t *testing.T) {
 	for _, srv := range servers {
 		expect(0, "job at "+srv.Addr()+"\n  kind     mutex\n", "", "inspect", "job")
 		expect(0, `"server":"`+srv.Addr()+`"`, "", "inspect", "job", "-o=jsonl")
-		expect(0, srv.Addr()+": a lock of each kind was taken", "", "doctor")
+		expect(0, srv.Addr()+": a lock of each kind and a permit were taken", "", "doctor")
 	}
 	expect(runBusy, "", "job is held by ", "wait", "job", "-w=10ms")
 	expect(0, "NAME  KIND   HOLDER", "", "ls")

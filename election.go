@@ -106,7 +106,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	case err != nil:
 		return Leader{}, err
 	case l.Term == 0:
-		return Leader{}, newLockError(ErrNoLeader, e.seat.lock.Name)
+		return Leader{}, engine.NewError(ErrNoLeader, e.seat.lock.Name)
 	}
 	return l, nil
 }
@@ -134,9 +134,9 @@ func (e *Election) ask(ctx context.Context) (Leader, error) {
 	seat, wrong, ok := protocol.ParseSeat(value)
 	switch {
 	case !ok:
-		return Leader{}, newLockError(ErrUnavailable, name, protocol.Unexpected(value))
+		return Leader{}, engine.NewError(ErrUnavailable, name, protocol.Unexpected(value))
 	case wrong != nil:
-		return Leader{}, newLockError(ErrWrongKind, name, wrong)
+		return Leader{}, engine.NewError(ErrWrongKind, name, wrong)
 	}
 	l := Leader{Value: seat.Value, Owner: seat.Owner, Term: seat.Term, TTL: seat.TTL}
 	if l.Term != 0 {
@@ -170,7 +170,7 @@ func checkProclaimed(call, value string) error {
 // for so long that another candidate should try, and with an error if it will not be.
 func (t *Term) begin(ctx context.Context, value string) (seated bool, err error) {
 	if t.lease.inner().Mode() == lock.Reentry.String() {
-		return false, newLockError(ErrWouldDeadlock, t.lease.Name(), errLeads)
+		return false, engine.NewError(ErrWouldDeadlock, t.lease.Name(), errLeads)
 	}
 	end := time.Now().Add(t.election.seat.lock.Terms.TTL)
 	for pauses := retry.New(); t.lease.Valid() && time.Now().Before(end); {
@@ -181,7 +181,7 @@ func (t *Term) begin(ctx context.Context, value string) (seated bool, err error)
 			return true, nil
 		case err == nil:
 			return false, nil
-		case !errors.Is(factOf(err), ErrUnavailable) || command.IsFinal(err) || ctx.Err() != nil:
+		case !errors.Is(engine.FactOf(err), ErrUnavailable) || command.IsFinal(err) || ctx.Err() != nil:
 			return false, err
 		}
 		engine.Sleep(ctx, pauses.NextBackOff())

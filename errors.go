@@ -1,13 +1,14 @@
 package holdfast
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Errors of this package. Each error matches at least one of these with errors.Is. Compare with
@@ -21,20 +22,20 @@ var (
 	// A failed call leaves no lock, queue entry or subscription behind. Clean-up may finish after the
 	// call has returned. If a request was never answered, a tombstone key stays in Redis for a minute,
 	// so that a late copy of the request has no effect.
-	ErrNotAcquired = errors.New("holdfast: lock not acquired")
+	ErrNotAcquired = error(lock.NotAcquired)
 
 	// ErrLeaseLost: the lease ended before its Unlock. A *LostError has the reason.
-	ErrLeaseLost = errors.New("holdfast: lease lost")
+	ErrLeaseLost = error(lock.LeaseLost)
 
 	// ErrMaxHold: WithMaxHold ended the lease.
-	ErrMaxHold = errors.New("holdfast: maximum hold time reached")
+	ErrMaxHold = error(lock.MaxHoldOver)
 
 	// ErrReleased: the lease was unlocked. Lease.Err returns it, and it is the cause of the lease's
 	// contexts. The error of a call that waited under such a context wraps it as the cause.
-	ErrReleased = errors.New("holdfast: lease released")
+	ErrReleased = error(lock.Released)
 
 	// ErrNotHeld: the lease was already unlocked.
-	ErrNotHeld = errors.New("holdfast: lease already released")
+	ErrNotHeld = error(lock.NotHeld)
 
 	// ErrNotReleased: Do has called its function, or UnlockInto was called, and Redis has not confirmed the release. A
 	// *ReleaseError has the cause. The lock is released in the background, or expires with its TTL.
@@ -44,27 +45,27 @@ var (
 	ErrNoLeader = errors.New("holdfast: no leader")
 
 	// ErrClosed: the Manager is closed.
-	ErrClosed = errors.New("holdfast: manager closed")
+	ErrClosed = error(lock.Closed)
 
 	// ErrWouldDeadlock: the call would wait for a lease that its own context carries.
-	ErrWouldDeadlock = errors.New("holdfast: would deadlock")
+	ErrWouldDeadlock = error(lock.WouldDeadlock)
 
 	// ErrWrongKind: the lock's key holds something other than a lock of this kind, or a key derived
 	// from its name (queue, tombstones, fencing counter) holds something else. The error names the key
 	// and what it holds. A fencing counter must hold a number below 2^53. The lock was not changed.
-	ErrWrongKind = errors.New("holdfast: key is of another kind")
+	ErrWrongKind = error(lock.WrongKind)
 
 	// ErrInvalidName: no lock can have this name. Nothing was sent.
-	ErrInvalidName = errors.New("holdfast: invalid lock name")
+	ErrInvalidName = error(lock.InvalidName)
 
 	// ErrInvalidOption: an option or an argument is invalid, or an argument is nil. An *OptionError
 	// says which and why. Nothing was sent, unless it is that two members of a Redlock are the same server, or that a Semaphore has
 	// fewer permits than its caller wants.
-	ErrInvalidOption = errors.New("holdfast: invalid option")
+	ErrInvalidOption = error(lock.InvalidOption)
 
 	// ErrUnavailable: Redis could not be reached, did not answer in time or refused to act, or the
 	// client is closed. The error wraps the cause. The state of the lock is unknown.
-	ErrUnavailable = errors.New("holdfast: redis unavailable")
+	ErrUnavailable = error(lock.Unavailable)
 )
 
 // LostReason is why a lease was lost.
@@ -89,11 +90,11 @@ type LostError struct {
 
 // Error says which lock was lost, and why.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%v: %s: %s", ErrLeaseLost, quote(e.Name), e.Reason)
+	return fmt.Sprintf("%v: %s: %s", ErrLeaseLost, wire.Quote(e.Name), e.Reason)
 }
 
 // Unwrap makes errors.Is(err, ErrLeaseLost) true.
-func (e *LostError) Unwrap() error { return ErrLeaseLost }
+func (e *LostError) Unwrap() error { return lock.Reason(e.Reason) }
 
 // ReleaseError is the error of Do and Lease.UnlockInto if Redis has not confirmed the release. It matches
 // ErrNotReleased. It does not match ErrUnavailable, which in an error of Do means that the function
@@ -105,7 +106,7 @@ type ReleaseError struct {
 
 // Error says which release is not confirmed, and why.
 func (e *ReleaseError) Error() string {
-	return fmt.Sprintf("%v: %s: %v", ErrNotReleased, quote(e.Name), e.Err)
+	return fmt.Sprintf("%v: %s: %v", ErrNotReleased, wire.Quote(e.Name), e.Err)
 }
 
 // Unwrap makes errors.Is(err, ErrNotReleased) true.
@@ -125,7 +126,7 @@ func (e *OptionError) Error() string {
 	}
 	value := fmt.Sprint(e.Value)
 	if text, ok := e.Value.(string); ok && text == "" {
-		value = quote(text)
+		value = wire.Quote(text)
 	}
 	return fmt.Sprintf("%v: %s(%s): %s", ErrInvalidOption, e.Option, value, e.Reason)
 }
@@ -154,142 +155,29 @@ func (e *ReplicaError) Error() string {
 // Unwrap returns Err.
 func (e *ReplicaError) Unwrap() error { return e.Err }
 
-// lockError is an error about one lock: a sentinel and what caused it.
-type lockError struct {
-	sentinel error
-	name     string  // of the lock; empty: no particular one
-	causes   []error // none nil
-}
-
-// newLockError drops nil causes.
-func newLockError(sentinel error, name string, causes ...error) error {
-	e := &lockError{sentinel: sentinel, name: name}
-	for _, c := range causes {
-		if c != nil {
-			e.causes = append(e.causes, c)
-		}
-	}
-	return e
-}
-
 // errorOf makes the error of a verdict, which is not nil.
 func errorOf(name string, v *lock.Verdict) error {
 	switch v.Fact {
 	case lock.LeaseLost:
 		return &LostError{name, LostReason(v.Reason)}
-	case lock.MaxHoldOver:
-		return newLockError(ErrMaxHold, name)
 	case lock.Released:
 		return ErrReleased
-	case lock.LeaseClosed:
-		return newLockError(ErrClosed, name)
 	case lock.TooManyPermits:
-		return &OptionError{"Acquire", nil, "semaphore " + quote(name) + " has fewer permits than its caller wants"}
+		return &OptionError{"Acquire", nil, "semaphore " + wire.Quote(name) + " has fewer permits than its caller wants"}
+	case lock.OneServer:
+		return &OptionError{"NewRedlock", name, v.Causes[0].Error()}
 	case lock.Tokenless:
 		return &OptionError{"WithFencing", "re-entry", "the first lease of this owner has no token"}
 	case lock.HoldShared:
-		return &OptionError{"Detach", nil, "Detach: another lease of lock " + quote(name) + " shares what this process has in Redis: by re-entry, or of another reader"}
+		return &OptionError{"Detach", nil, "Detach: another lease of lock " + wire.Quote(name) + " shares what this process has in Redis: by re-entry, or of another reader"}
 	case lock.StaysTaken:
-		return &OptionError{"Detach", nil, "Detach: lock " + quote(name) + " was taken with WithHoldAtLeast"}
+		return &OptionError{"Detach", nil, "Detach: lock " + wire.Quote(name) + " was taken with WithHoldAtLeast"}
 	}
-	causes := make([]error, len(v.Causes))
-	for i, c := range v.Causes {
-		switch c := c.(type) {
-		case lock.Fact:
-			causes[i] = sentinels[c]
-		case *protocol.Unacked:
-			causes[i] = &ReplicaError{c.Want, c.Acked, c.Err}
-		default:
-			causes[i] = c
+	causes := slices.Clone(v.Causes)
+	for i, c := range causes {
+		if few, ok := c.(*protocol.Unacked); ok {
+			causes[i] = &ReplicaError{few.Want, few.Acked, few.Err}
 		}
 	}
-	return newLockError(sentinels[v.Fact], name, causes...)
-}
-
-var errTooLate = errors.New("reply arrived after the lease had expired")
-
-// sentinels are what the errors of verdicts match, and their causes.
-var sentinels = map[lock.Fact]error{
-	lock.NotAcquired:   ErrNotAcquired,
-	lock.NotHeld:       ErrNotHeld,
-	lock.Closed:        ErrClosed,
-	lock.WouldDeadlock: ErrWouldDeadlock,
-	lock.WrongKind:     ErrWrongKind,
-	lock.Unavailable:   ErrUnavailable,
-
-	lock.Upgrade:     errors.New("a reader cannot become a writer: unlock the read side first"),
-	lock.BothKinds:   errors.New("the context holds the lock of this name as the other kind (Mutex or FairMutex)"),
-	lock.OwnPermits:  errors.New("the context holds so many of its permits that too few are left"),
-	lock.TooLate:     errTooLate,
-	lock.Unreleased:  errors.New("manager closed, but some locks may not have been released"),
-	lock.HeldHere:    errors.New("this process holds it: a call re-enters only under the context of that lease"),
-	lock.Downgrading: errors.New("the write side was unlocked, and Redis has not confirmed this yet"),
-}
-
-func (e *lockError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.sentinel.Error())
-	if e.name != "" || e.sentinel == ErrInvalidName {
-		b.WriteString(": ")
-		b.WriteString(quote(e.name))
-	}
-	for _, c := range e.causes {
-		b.WriteString(": ")
-		b.WriteString(c.Error())
-	}
-	return b.String()
-}
-
-func (e *lockError) Unwrap() []error { return append([]error{e.sentinel}, e.causes...) }
-
-// quote makes a name fit for a message: printable and not endless.
-func quote(name string) string {
-	const most = 64
-	if len(name) > most {
-		return fmt.Sprintf("%q…", name[:most])
-	}
-	return fmt.Sprintf("%q", name)
-}
-
-// outcomeOf names the result of an acquire. A busy lock and a caller that gave up are
-// not errors.
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return "acquired"
-	case !errors.Is(factOf(err), ErrNotAcquired):
-		return "error"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
-	case errors.Is(err, context.Canceled):
-		return "canceled"
-	}
-	return "not_acquired"
-}
-
-// factOf returns what an error says itself, without its causes: why a caller's context has ended
-// can be the error of another lock.
-func factOf(err error) error {
-	if e, ok := err.(*lockError); ok {
-		return e.sentinel
-	}
-	return err
-}
-
-// errorType is the low-cardinality name of an error.
-func errorType(err error) string {
-	err = factOf(err)
-	for _, known := range []struct {
-		err  error
-		name string
-	}{
-		{ErrLeaseLost, "lease_lost"}, {ErrMaxHold, "max_hold"}, {ErrNotHeld, "not_held"},
-		{ErrClosed, "closed"}, {ErrWouldDeadlock, "would_deadlock"}, {ErrWrongKind, "wrong_kind"},
-		{ErrInvalidName, "invalid_name"}, {ErrInvalidOption, "invalid_option"}, {ErrUnavailable, "unavailable"},
-	} {
-		if errors.Is(err, known.err) {
-			return known.name
-		}
-	}
-	return "other"
+	return engine.NewError(v.Fact, name, causes...)
 }

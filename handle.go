@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -24,7 +23,7 @@ type handle struct {
 // is what is wrong.
 func (m *Manager) keyOf(name string) (key string, err error) {
 	if cause := wire.CheckLength(name); cause != nil {
-		return name, newLockError(ErrInvalidName, name, cause)
+		return name, engine.NewError(ErrInvalidName, name, cause)
 	}
 	key = m.mapName(name)
 	cause := wire.CheckName(key)
@@ -32,9 +31,9 @@ func (m *Manager) keyOf(name string) (key string, err error) {
 		return key, nil
 	}
 	if key != name {
-		cause = fmt.Errorf("mapped to %s: %w", quote(key), cause)
+		cause = fmt.Errorf("mapped to %s: %w", wire.Quote(key), cause)
 	}
-	return key, newLockError(ErrInvalidName, name, cause)
+	return key, engine.NewError(ErrInvalidName, name, cause)
 }
 
 // keepsNot are the kinds whose locks no process keeps after Unlock.
@@ -42,7 +41,7 @@ var keepsNot = map[lock.Kind]string{lock.FairKind: "FairMutex", lock.SemaphoreKi
 
 func (m *Manager) newHandle(k lock.Kind, name string, opts []LockOption) handle {
 	if !m.made() {
-		return handle{lock: (*engine.Engine)(nil).NewLock(k, name, name, nil), err: &OptionError{"Manager", nil, "manager of lock " + quote(name) + " is nil, or New has not made it"}}
+		return handle{lock: (*engine.Engine)(nil).NewLock(k, name, name, nil), err: &OptionError{"Manager", nil, "manager of lock " + wire.Quote(name) + " is nil, or New has not made it"}}
 	}
 	mapped, err := m.keyOf(name)
 	return m.handleOf(k, name, mapped, err, opts)
@@ -118,7 +117,7 @@ func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 	own := *c
 	for i, o := range opts {
 		if o == nil {
-			return c, &OptionError{"LockOption", nil, fmt.Sprintf("option %d of lock %s is nil", i+1, quote(name))}
+			return c, &OptionError{"LockOption", nil, fmt.Sprintf("option %d of lock %s is nil", i+1, wire.Quote(name))}
 		}
 		o.applyLock(&own)
 	}
@@ -130,51 +129,45 @@ func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 
 // take is a method of a lock: Lock or, if once, TryLock.
 func (h *handle) take(ctx context.Context, call string, once bool) (*Lease, error) {
-	lease, err := h.acquire(ctx, call, once, !part)
-	return (*Lease)(lease), err
-}
-
-// takePart is take of one of several locks.
-func (h *handle) takePart(ctx context.Context, once bool) (*engine.Lease, error) {
-	return h.acquire(ctx, "Lock", once, part)
-}
-
-// takeWhole is take of several locks together. how takes them.
-func (h *handle) takeWhole(ctx context.Context, call string, once bool, how func(context.Context, *telemetry.Operation) (*engine.Lease, error)) (*Lease, error) {
 	if err := checkCall(ctx, call, h); err != nil {
 		return nil, err
 	}
-	ctx, op := h.observe(ctx, !part)
-	lease, err := (*engine.Lease)(nil), h.err
-	if err == nil {
-		if !once {
-			var over context.CancelFunc
-			ctx, over = h.waiting(ctx)
-			defer over()
-		}
-		lease, err = how(ctx, op)
-	}
-	observed(op, lease, err)
-	return (*Lease)(lease), err
-}
-
-func (h *handle) acquire(ctx context.Context, call string, once, isPart bool) (*engine.Lease, error) {
-	if ctx == nil || !h.made() {
-		return nil, badCall(ctx, call, h)
-	}
-	_, op := h.observe(ctx, isPart)
 	if h.err != nil {
-		observed(op, nil, h.err)
-		return nil, h.err
+		return nil, h.refused(ctx)
 	}
-	if !once && !isPart {
+	if !once {
 		var over context.CancelFunc
 		ctx, over = h.waiting(ctx)
 		defer over()
 	}
-	lease, err := h.lock.Obtain(ctx, once, op.Trace())
-	observed(op, lease, err)
-	return lease, err
+	lease, err := h.lock.Take(ctx, once)
+	return (*Lease)(lease), err
+}
+
+// refused is the error of each call if the name or an option is bad.
+func (h *handle) refused(ctx context.Context) error {
+	_, op := h.lock.Observe(ctx)
+	engine.Observed(op, nil, h.err)
+	return h.err
+}
+
+// takeWhole is take of several locks together. how takes them.
+func (h *handle) takeWhole(ctx context.Context, call string, once bool, how func(ctx, trace context.Context) (*engine.Lease, error)) (*Lease, error) {
+	if err := checkCall(ctx, call, h); err != nil {
+		return nil, err
+	}
+	if h.err != nil {
+		return nil, h.refused(ctx)
+	}
+	ctx, op := h.lock.Observe(ctx)
+	if !once {
+		var over context.CancelFunc
+		ctx, over = h.waiting(ctx)
+		defer over()
+	}
+	lease, err := how(ctx, op.Trace())
+	engine.Observed(op, lease, err)
+	return (*Lease)(lease), err
 }
 
 // waiting is ctx for a wait, which WithWait bounds. over must be called after it.
@@ -229,28 +222,4 @@ func badCall(ctx context.Context, call string, h *handle) error {
 		return h.err
 	}
 	return missing(call, "context")
-}
-
-// part says that an operation is on one of several locks: it has a span, and is not measured. They are
-// measured as a whole, or no number of any type of lock would be that of the callers.
-const part = true
-
-// observe begins a Lock or TryLock of h.
-func (h *handle) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return h.m.engine.Telemetry.Acquire(ctx, h.lock.Subject, !isPart)
-}
-
-// observed ends op, a Lock or TryLock, with what it returns.
-func observed(op *telemetry.Operation, l *engine.Lease, err error) {
-	if op == nil {
-		return
-	}
-	if l != nil {
-		op.Granted(l.Mode(), l.Token())
-	}
-	outcome, sort := outcomeOf(err), ""
-	if outcome == "error" {
-		sort = errorType(err)
-	}
-	op.End(outcome, sort, err)
 }

@@ -135,7 +135,7 @@ func (m *Manager) inspect(ctx context.Context, call, name string) (Info, error) 
 	}
 	info, ok := parseInfo(value)
 	if !ok {
-		return Info{}, newLockError(ErrUnavailable, name, protocol.Unexpected(value))
+		return Info{}, engine.NewError(ErrUnavailable, name, protocol.Unexpected(value))
 	}
 	for i, h := range info.Holders {
 		info.Holders[i].Idle = h.Lingers && m.engine.IsIdle(mapped, h.Owner)
@@ -269,11 +269,11 @@ func (m *Manager) forceUnlock(ctx context.Context, call, name string, owner ...a
 	code, ok := value.(int64)
 	switch {
 	case !ok:
-		return false, newLockError(ErrUnavailable, name, protocol.Unexpected(value))
+		return false, engine.NewError(ErrUnavailable, name, protocol.Unexpected(value))
 	case code == protocol.ForceOtherOwner:
 		return false, nil
 	case code < 0:
-		return false, newLockError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", quote(mapped)))
+		return false, engine.NewError(ErrWrongKind, name, fmt.Errorf("%s holds no lock", wire.Quote(mapped)))
 	}
 	if code == 1 {
 		m.engine.CheckHolds(mapped)

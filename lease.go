@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/engine"
-	"github.com/holdfast-go/holdfast/internal/telemetry"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Lease is a caller's right to a lock, from the grant until Unlock or loss.
@@ -33,12 +33,6 @@ func (l *Lease) inner() *engine.Lease {
 		return nil
 	}
 	return (*engine.Lease)(l).Self()
-}
-
-// together is what a lease of several locks consists of; nil: it is of one lock.
-func (l *Lease) together() *group {
-	g, _ := l.inner().Several().(*group)
-	return g
 }
 
 // Name returns the name of the lock as the caller gave it, before any name mapper. For several
@@ -69,10 +63,10 @@ func (l *Lease) FencingToken() (uint64, error) {
 		return token, nil
 	}
 	why := "was taken without WithFencing"
-	if l.together() != nil {
+	if l.inner().IsSeveral() {
 		why = "is several locks, which have no common token"
 	}
-	return 0, &OptionError{"WithFencing", nil, "FencingToken: lock " + quote(l.Name()) + " " + why}
+	return 0, &OptionError{"WithFencing", nil, "FencingToken: lock " + wire.Quote(l.Name()) + " " + why}
 }
 
 // Token is [Lease.FencingToken] for logs and traces: it returns 0 if there is no token. Do not pass it
@@ -92,9 +86,6 @@ func (l *Lease) Deadline() time.Time {
 	if l.check("Deadline") != nil {
 		return time.Time{}
 	}
-	if g := l.together(); g != nil {
-		return g.deadline()
-	}
 	return l.inner().Deadline()
 }
 
@@ -106,9 +97,6 @@ func (l *Lease) Deadline() time.Time {
 func (l *Lease) Valid() bool {
 	if l.check("Valid") != nil {
 		return false
-	}
-	if g := l.together(); g != nil {
-		return g.valid()
 	}
 	return l.inner().Valid()
 }
@@ -163,10 +151,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background() // the lock must not stay held for that
 	}
-	ctx, op := l.observe(ctx, !part)
-	err := l.giveUp(ctx, op)
-	unlocked(op, err)
-	return err
+	return l.inner().Unlock(ctx)
 }
 
 // UnlockInto is [Lease.Unlock] for a defer statement. It joins the error of Unlock to *err, which is the
@@ -191,7 +176,7 @@ func (l *Lease) UnlockInto(ctx context.Context, err *error) {
 	case l.Err() != ErrReleased:
 		ended = l.Unlock(ctx)
 	default:
-		if ended = l.giveUp(ctx, nil); errors.Is(ended, ErrNotHeld) {
+		if ended = l.inner().UnlockAgain(ctx); errors.Is(ended, ErrNotHeld) {
 			ended = nil
 		}
 	}
@@ -204,14 +189,6 @@ func (l *Lease) UnlockInto(ctx context.Context, err *error) {
 	case ended != nil && !errors.Is(*err, ended): // else the function's own error is left as it is
 		*err = errors.Join(*err, ended)
 	}
-}
-
-// giveUp is Unlock as a part of op; nil: it is not observed.
-func (l *Lease) giveUp(ctx context.Context, op *telemetry.Operation) error {
-	if g := l.together(); g != nil {
-		return g.unlock(ctx)
-	}
-	return l.inner().Unlock(time.Now(), op.Trace())
 }
 
 // Extend makes the lease last for at least d from now. It is for fixed leases. A lease that is
@@ -240,30 +217,17 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if ctx == nil {
 		return missing("Extend", "context")
 	}
-	if g := l.together(); g != nil {
-		return g.extend(ctx, d)
-	}
 	var bad error
 	if checkLease(&bad, "Extend", d); bad != nil {
 		return bad
 	}
-	switch ended := l.stillHeld(); {
+	switch ended := l.inner().StillHeld(); {
 	case ended != nil:
 		return ended
 	case l.inner().LimitedTo(d):
 		return &OptionError{"Extend", d, "must not go beyond the end that WithMaxHold sets"}
 	}
 	return l.inner().Extend(ctx, d)
-}
-
-// stillHeld reports why the lease is not, nil if it is.
-func (l *Lease) stillHeld() error {
-	switch err := l.Err(); {
-	case err == ErrReleased:
-		return newLockError(ErrNotHeld, l.Name())
-	default:
-		return err
-	}
 }
 
 // check refuses a call of a lease's method.
@@ -275,34 +239,6 @@ func (l *Lease) check(call string) error {
 		return &OptionError{call, nil, call + ": no lock has granted this lease"}
 	}
 	return nil
-}
-
-// observe begins an Unlock of l.
-func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return l.inner().Engine().Telemetry.Release(ctx, l.inner().Subject, !isPart)
-}
-
-// unlocked ends op, an Unlock, with what it returns.
-func unlocked(op *telemetry.Operation, err error) {
-	switch {
-	case op == nil:
-	case err == nil:
-		op.End("released", "", nil)
-	default:
-		op.End("error", errorType(err), err)
-	}
-}
-
-// beginUnlock begins the Unlock of a part, which is valid if it was at the time at. The function that it returns waits for the
-// answer.
-func beginUnlock(ctx context.Context, p *engine.Lease, at time.Time) (wait func() error) {
-	_, op := (*Lease)(p).observe(ctx, part)
-	answer := p.BeginUnlock(at, op.Trace())
-	return func() error {
-		err := answer()
-		unlocked(op, err)
-		return err
-	}
 }
 
 // Context returns a context derived from parent that carries the lease: a Lock of the same lock

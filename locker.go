@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Locker is any kind of lock.
@@ -117,7 +119,7 @@ func (s *syncLocker) Unlock() {
 	n := len(s.leases) - 1
 	if n < 0 {
 		s.mu.Unlock()
-		panic(newLockError(ErrNotHeld, nameOf(s.l), errNothingLocked))
+		panic(engine.NewError(ErrNotHeld, nameOf(s.l), errNothingLocked))
 	}
 	i := slices.IndexFunc(s.leases, func(l *Lease) bool { return !l.Valid() })
 	if i < 0 {

@@ -3,7 +3,6 @@ package holdfast
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/telemetry"
 )
 
 // Multi is several locks taken as one, all or none. They may be of any kind, and of one or several
@@ -27,8 +25,8 @@ import (
 // Otherwise, with [WithFencing] and for read-write locks, they are taken one after the other, while
 // the earlier ones are held.
 type Multi struct {
-	locks []*handle
-	whole handle // for names and telemetry: the locks together
+	locks []*handle // in that order
+	whole handle    // for names and telemetry: the locks together
 }
 
 // NewMulti returns one lock of all locks. A lock is a *[Mutex], a *[FairMutex], an *[RWMutex], the
@@ -69,6 +67,15 @@ func wholeOf(k lock.Kind, name string, locks []*handle) handle {
 		}
 	}
 	return whole
+}
+
+// locksOf returns the locks as the engine knows them.
+func locksOf(all []*handle) []*engine.Lock {
+	locks := make([]*engine.Lock, len(all))
+	for i, h := range all {
+		locks[i] = &h.lock
+	}
+	return locks
 }
 
 func namesOf(locks []*handle) []string {
@@ -148,14 +155,8 @@ func handlesOf(caller string, locks []Locker) (all []*handle, err error) {
 // The lease ends with the first of the locks that is lost, and the others are then released. Its
 // Deadline is the earliest Deadline of the locks, and Extend prolongs all of them.
 func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
-	return l.together().takeWhole(ctx, "Lock", false, func(ctx context.Context, op *telemetry.Operation) (*engine.Lease, error) {
-		lease, err := l.acquire(ctx, op, true)
-		again := (errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrUnavailable)) && !errors.Is(err, ctx.Err())
-		for again { // even if ctx has ended since: the error names it then
-			lease, err = l.acquire(ctx, op, false)
-			again = errors.Is(err, errEndedEarly)
-		}
-		return lease, err
+	return l.together().takeWhole(ctx, "Lock", false, func(ctx, trace context.Context) (*engine.Lease, error) {
+		return engine.TakeAll(ctx, &l.whole.lock, locksOf(l.locks), false, trace)
 	})
 }
 
@@ -164,51 +165,9 @@ func (l *Multi) Lock(ctx context.Context) (*Lease, error) {
 // has its own. Each request may take as long as [Mutex.TryLock], and none goes on beyond ctx.
 // Otherwise TryLock is like [Multi.Lock].
 func (l *Multi) TryLock(ctx context.Context) (*Lease, error) {
-	return l.together().takeWhole(ctx, "TryLock", true, func(ctx context.Context, op *telemetry.Operation) (*engine.Lease, error) {
-		return l.acquire(ctx, op, true)
+	return l.together().takeWhole(ctx, "TryLock", true, func(ctx, trace context.Context) (*engine.Lease, error) {
+		return engine.TakeAll(ctx, &l.whole.lock, locksOf(l.locks), true, trace)
 	})
-}
-
-// errEndedEarly is why all locks together could not be held although each was granted.
-var errEndedEarly = errors.New("one of the locks was lost before all were acquired")
-
-// acquire takes the locks in order; with once, without waiting and as many as possible
-// at a time.
-func (l *Multi) acquire(caller context.Context, op *telemetry.Operation, once bool) (*engine.Lease, error) {
-	for _, h := range l.locks { // before any of them is waited for
-		if err := h.lock.WaitsForItself(caller); err != nil {
-			return nil, err
-		}
-	}
-	ctx := caller
-	whole := newGroup(&l.whole, len(l.locks))
-	for rest := l.locks; len(rest) > 0; {
-		n := 1
-		if once {
-			n = together(rest)
-		}
-		got, err := takeAll(ctx, rest[:n], once, op.Trace())
-		for _, p := range got {
-			whole.join(p)
-			if !once {
-				ctx = p.Context(ctx) // the next is not waited for when this one ends
-			}
-		}
-		if err != nil {
-			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
-				err = newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, context.Cause(ctx))
-			}
-			whole.dissolve()
-			return nil, err
-		}
-		rest = rest[n:]
-	}
-	if !whole.valid() {
-		err := newLockError(ErrUnavailable, l.whole.lock.Name, errEndedEarly, whole.lease.Err())
-		whole.dissolve()
-		return nil, err
-	}
-	return whole.lease, nil
 }
 
 // together returns the handle of all locks; nil if l is.
@@ -217,35 +176,4 @@ func (l *Multi) together() *handle {
 		return nil
 	}
 	return &l.whole
-}
-
-// together returns how many of the first locks one script can take.
-func together(locks []*handle) int {
-	n := 0
-	for n < len(locks) && locks[n].lock.TakesWith(&locks[0].lock) {
-		n++
-	}
-	return max(1, n)
-}
-
-// takeAll takes several locks of one manager, in the order of their names, without
-// waiting, or a single one. It returns what it has got, even with an error.
-func takeAll(ctx context.Context, locks []*handle, once bool, trace context.Context) (got []*engine.Lease, _ error) {
-	if len(locks) > 1 {
-		all := make([]*engine.Lock, len(locks))
-		for i, h := range locks {
-			all[i] = &h.lock
-		}
-		if got, apart, err := engine.TakeTogether(ctx, all, trace); !apart {
-			return got, err
-		}
-	}
-	for _, h := range locks {
-		lease, err := h.takePart(ctx, once)
-		if err != nil {
-			return got, err
-		}
-		got = append(got, lease)
-	}
-	return got, nil
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -39,7 +40,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(Leader{}, err) || errors.Is(factOf(err), ErrClosed) {
+				if !yield(Leader{}, err) || errors.Is(engine.FactOf(err), ErrClosed) {
 					return
 				}
 			case !begun || l.Owner != last.Owner || l.Term != last.Term || l.Value != last.Value:

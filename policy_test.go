@@ -22,13 +22,13 @@ const module = "github.com/holdfast-go/holdfast"
 var imports = map[string][]string{
 	"": {
 		"/internal/command", "/internal/engine", "/internal/journal", "/internal/lock", "/internal/protocol", "/internal/pubsub",
-		"/internal/retry", "/internal/seam", "/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire",
+		"/internal/retry", "/internal/seam", "/internal/telemetry", "/internal/validity", "/internal/wire",
 		"github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup",
 		"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
 	},
 	"/internal/engine": {
 		"/internal/busiest", "/internal/command", "/internal/journal", "/internal/lock", "/internal/protocol", "/internal/pubsub",
-		"/internal/renewal", "/internal/retry", "/internal/telemetry", "/internal/validity", "/internal/wire", "golang.org/x/sync/errgroup",
+		"/internal/renewal", "/internal/retry", "/internal/telemetry", "/internal/validity", "/internal/voting", "/internal/wire", "golang.org/x/sync/errgroup",
 	},
 	"/holdfasttest":      {"", "/internal/seam", "/internal/vredis", "github.com/redis/go-redis/v9"},
 	"/scripts":           {},

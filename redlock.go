@@ -2,19 +2,13 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/retry"
-	"github.com/holdfast-go/holdfast/internal/telemetry"
-	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
 // Redlock is one lock on several independent Redis servers, held while a majority of them grants
@@ -38,11 +32,8 @@ import (
 // could have voted for another owner in between. With [WithFixedLease] or [WithMaxHold] a lost
 // member is not retried, or the lease could outlast them.
 type Redlock struct {
-	members []*handle
-	whole   handle                      // the locks together
-	vain    []atomic.Int64              // by member: until when it comes behind the others, after the first engine's epoch; see shun
-	askAt   atomic.Int64                // when a refused call may ask for twins, likewise
-	twin    atomic.Pointer[OptionError] // two members are one server; nil: as far as is known, none are
+	whole    handle // the locks together
+	majority *engine.Majority
 }
 
 // NewRedlock returns the lock whose members are locks: one on each of several independent servers,
@@ -78,7 +69,9 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 		seen[h.m] = true
 	}
 	name := strings.Join(slices.Compact(namesOf(all)), "+") // mostly the same everywhere
-	return &Redlock{members: all, whole: wholeOf(lock.RedlockKind, name, all), vain: make([]atomic.Int64, len(all))}, nil
+	l := &Redlock{whole: wholeOf(lock.RedlockKind, name, all)}
+	l.majority = engine.NewMajority(&l.whole.lock, locksOf(all))
+	return l, nil
 }
 
 // TryLock sends a request to all members at the same time. It returns as soon as a majority has
@@ -90,13 +83,8 @@ func NewRedlock(locks ...Locker) (*Redlock, error) {
 // members answered in the time that [Mutex.TryLock] gives each. Both say what each member did.
 // Other errors are those of Mutex.TryLock.
 func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
-	return l.together().takeWhole(ctx, "TryLock", true, func(ctx context.Context, _ *telemetry.Operation) (*engine.Lease, error) {
-		if lease := l.reenter(ctx); lease != nil {
-			return lease, nil
-		}
-		r := l.round(ctx, nil, false)
-		giveBackAll(r.kept)
-		return r.lease, r.err
+	return l.together().takeWhole(ctx, "TryLock", true, func(ctx, _ context.Context) (*engine.Lease, error) {
+		return l.majority.TryLock(ctx)
 	})
 }
 
@@ -113,7 +101,9 @@ func (l *Redlock) TryLock(ctx context.Context) (*Lease, error) {
 // A minority of members that is stopped, killed, unreachable or slow does not delay the others: a
 // member that is late, compared with those that answered, counts as missing.
 func (l *Redlock) Lock(ctx context.Context) (*Lease, error) {
-	return l.together().takeWhole(ctx, "Lock", false, l.lock)
+	return l.together().takeWhole(ctx, "Lock", false, func(ctx, _ context.Context) (*engine.Lease, error) {
+		return l.majority.Lock(ctx)
+	})
 }
 
 // together returns the handle of all locks; nil if l is.
@@ -122,158 +112,4 @@ func (l *Redlock) together() *handle {
 		return nil
 	}
 	return &l.whole
-}
-
-// lock is Lock.
-func (l *Redlock) lock(ctx context.Context, _ *telemetry.Operation) (*engine.Lease, error) {
-	if lease := l.reenter(ctx); lease != nil {
-		return lease, nil
-	}
-	pauses := retry.New()
-	var votes []*engine.Lease // that the next round begins with
-	var before error          // of the round before
-	var barred time.Time      // when too few members first let their clients in; zero: they have
-	for {
-		r := l.round(ctx, votes, before != nil)
-		switch err := r.err; {
-		case err == nil:
-			return r.lease, nil
-		case errors.Is(err, context.Cause(ctx)):
-			giveBackAll(r.kept)
-			if r.at < 0 && errors.Is(err, ErrNotAcquired) && before != nil {
-				err = l.left(ctx, before) // this round was cut short and says nothing
-			}
-			return nil, err
-		case r.final == nil:
-			barred = time.Time{}
-		case errors.Is(r.final, ErrUnavailable) && command.IsBarred(r.final) && l.admitted():
-			if barred.IsZero() {
-				barred = time.Now()
-			}
-			if time.Since(barred) >= l.first().Readmission {
-				giveBackAll(r.kept)
-				return nil, err
-			}
-		default:
-			giveBackAll(r.kept)
-			return nil, err
-		}
-		before, votes = r.err, nil
-		if r.at >= 0 && r.final == nil {
-			votes = l.wait(ctx, r)
-		} else {
-			giveBackAll(r.kept)
-		}
-		if len(votes) > 0 {
-			pauses.Reset()
-		} else {
-			engine.Sleep(ctx, pauses.NextBackOff()/4)
-		}
-		if ctx.Err() != nil {
-			giveBackAll(votes)
-			return nil, l.left(ctx, before)
-		}
-	}
-}
-
-func (l *Redlock) quorum() int { return voting.Quorum(len(l.members)) }
-
-// first is the engine of the first member.
-func (l *Redlock) first() *engine.Engine { return l.whole.m.engine }
-
-// admitted reports whether so many members have let their clients in before that a majority may do so again.
-func (l *Redlock) admitted() bool {
-	n := 0
-	for _, h := range l.members {
-		if h.m.engine.Executor.Admitted() {
-			n++
-		}
-	}
-	return n >= l.quorum()
-}
-
-func giveBackAll(votes []*engine.Lease) {
-	for _, p := range votes {
-		p.GiveBack()
-	}
-}
-
-// newGroup makes a lease that members join, even after Lock has returned and its ctx has ended. retake takes a member that is
-// lost.
-func (l *Redlock) newGroup(ctx context.Context, retake func(g *group, member int)) *group {
-	g := newGroup(&l.whole, l.quorum())
-	g.redlock = l
-	g.life, g.stop = context.WithCancel(context.WithoutCancel(ctx))
-	g.retake = func(p *engine.Lease) { retake(g, l.memberOf(p)) }
-	return g
-}
-
-// memberOf returns which member a vote is of.
-func (l *Redlock) memberOf(p *engine.Lease) int {
-	for i := range l.members {
-		if l.members[i].m.engine == p.Engine() {
-			return i
-		}
-	}
-	return -1
-}
-
-// retake asks a member that is missing until it joins the lease, while that is valid
-// without it.
-func (l *Redlock) retake(g *group, member int) {
-	pauses := retry.New()
-	for engine.Sleep(g.life, pauses.NextBackOff()) {
-		if !g.valid() {
-			continue // not yet granted, or about to end
-		}
-		if l.lookForTwins(g.life, member); l.twin.Load() != nil {
-			return // the lease lasts, and the next call fails
-		}
-		// Not observed: it may go on for hours, and is no acquire of the caller's.
-		switch part, err := l.members[member].lock.Obtain(g.life, true, nil); {
-		case err == nil:
-			g.join(part)
-			return
-		case errors.Is(err, ErrClosed):
-			return
-		}
-	}
-}
-
-// reenter returns a lease of the members that ctx carries leases of, if they are a majority. It sends no request.
-// It returns nil if they are not.
-func (l *Redlock) reenter(ctx context.Context) *engine.Lease {
-	if ctx.Err() != nil || !engine.CarriesLeases(ctx) {
-		return nil
-	}
-	g := l.newGroup(ctx, l.follow)
-	var missing []int
-	for i, h := range l.members {
-		// Only a call that asks Redis reports a verdict.
-		if part, _ := h.lock.Reenter(ctx); part != nil {
-			g.join(part)
-		} else {
-			missing = append(missing, i)
-		}
-	}
-	if len(g.known()) < g.need || !g.valid() {
-		g.dissolve()
-		return nil
-	}
-	for _, i := range missing {
-		g.work.Go(func() { l.follow(g, i) })
-	}
-	return g.lease
-}
-
-// follow re-enters a member that is missing in a lease taken by re-entry once the outer lease
-// has it. Asking for it would compete with the outer lease, which asks as well.
-func (l *Redlock) follow(g *group, member int) {
-	pauses := retry.New()
-	for engine.Sleep(g.life, pauses.NextBackOff()) {
-		if part, _ := l.members[member].lock.Reenter(g.life); part != nil {
-			g.join(part)
-			return
-		}
-	}
 }

@@ -173,9 +173,9 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	}
 	switch _, wrong, ok := protocol.ParseProclaimed(value); {
 	case !ok:
-		return newLockError(ErrUnavailable, s.name, protocol.Unexpected(value))
+		return engine.NewError(ErrUnavailable, s.name, protocol.Unexpected(value))
 	case wrong != nil:
-		return newLockError(ErrWrongKind, s.name, wrong)
+		return engine.NewError(ErrWrongKind, s.name, wrong)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	if err := checkProclaimed("Proclaim", value); err != nil {
 		return err
 	}
-	if err := t.lease.stillHeld(); err != nil {
+	if err := t.lease.inner().StillHeld(); err != nil {
 		return err
 	}
 	heard, err := t.say(ctx, &value)
@@ -97,7 +97,7 @@ func (t *Term) say(ctx context.Context, value *string) (heard bool, err error) {
 	t.mu.Lock()
 	if t.over {
 		t.mu.Unlock()
-		return false, newLockError(ErrNotHeld, t.lease.Name())
+		return false, engine.NewError(ErrNotHeld, t.lease.Name())
 	}
 	if value != nil {
 		t.value = *value
@@ -123,9 +123,9 @@ func (t *Term) send(ctx context.Context, args []any) (heard bool, err error) {
 	heard, wrong, ok := protocol.ParseProclaimed(reply)
 	switch {
 	case !ok:
-		return false, newLockError(ErrUnavailable, name, protocol.Unexpected(reply))
+		return false, engine.NewError(ErrUnavailable, name, protocol.Unexpected(reply))
 	case wrong != nil:
-		return false, newLockError(ErrWrongKind, name, wrong)
+		return false, engine.NewError(ErrWrongKind, name, wrong)
 	}
 	return heard, nil
 }

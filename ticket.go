@@ -40,12 +40,10 @@ func (l *Lease) Detach(ctx context.Context, d time.Duration) (ticket string, err
 	if checkLease(&err, "Detach", d); err != nil {
 		return "", err
 	}
-	if l.together() != nil {
-		return "", &OptionError{"Detach", nil, "Detach: lock " + quote(l.Name()) + " is several locks"}
+	if l.inner().IsSeveral() {
+		return "", &OptionError{"Detach", nil, "Detach: lock " + wire.Quote(l.Name()) + " is several locks"}
 	}
-	_, op := l.observe(ctx, !part)
-	t, err := l.inner().Detach(d, op.Trace())
-	unlocked(op, err)
+	t, err := l.inner().Detach(ctx, d)
 	if t == nil {
 		return "", err
 	}
@@ -88,13 +86,11 @@ func (m *Manager) Attach(ctx context.Context, ticket string, opts ...LockOption)
 	h := m.handleOf(family, t.Name, t.Key, nil, opts)
 	h.lock = h.lock.Side(side)
 	if h.err == nil && t.Token == 0 && h.lock.Terms.Fencing {
-		h.err = &OptionError{"WithFencing", "Attach", "the lock " + quote(t.Name) + " was taken without a token"}
+		h.err = &OptionError{"WithFencing", "Attach", "the lock " + wire.Quote(t.Name) + " was taken without a token"}
 	}
-	_, op := h.observe(ctx, !part)
-	var lease *engine.Lease
-	if err = h.err; err == nil {
-		lease, err = h.lock.Attach(ctx, t, op.Trace())
+	if h.err != nil {
+		return nil, h.refused(ctx)
 	}
-	observed(op, lease, err)
+	lease, err := h.lock.Attach(ctx, t)
 	return (*Lease)(lease), err
 }

@@ -116,7 +116,7 @@ func TestDocs_OptionsHaveTheirDefaultsAndBounds(t *testing.T) {
 func TestDocs_OptionsHaveEveryError(t *testing.T) {
 	page, readme, n := read(t, "docs/OPTIONS.md"), read(t, "README.md"), 0
 	known := make(map[string]bool)
-	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+) += errors\.New`).FindAllStringSubmatch(read(t, "errors.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+) +=`).FindAllStringSubmatch(read(t, "errors.go"), -1) {
 		known[m[1]] = true
 		if !strings.Contains(page, "\n- `"+m[1]+"`: ") {
 			t.Errorf("%s is not in docs/OPTIONS.md", m[1])

@@ -66,7 +66,7 @@ func (eng *Engine) ask(ctx context.Context, name string, repeat bool, call comma
 // askOnce sends one request and waits for its end.
 func (eng *Engine) askOnce(ctx context.Context, name string, q *question, call *command.Call) (command.Reply, error) {
 	if ctx.Err() != nil {
-		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, contextCauses(ctx)...))
 	}
 	call.Handler = q
 	eng.mu.Lock()
@@ -79,7 +79,7 @@ func (eng *Engine) askOnce(ctx context.Context, name string, q *question, call *
 	case r := <-q.done:
 		return r, nil
 	case <-ctx.Done():
-		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, ContextCauses(ctx)...))
+		return command.Reply{}, eng.explain(name, lock.Because(lock.Unavailable, contextCauses(ctx)...))
 	}
 }
 

@@ -43,7 +43,7 @@ func (eng *Engine) Close(ctx context.Context) error {
 	case <-eng.stopped:
 		return eng.stopErr
 	case <-late.Done():
-		return eng.explain("", lock.Because(lock.Unavailable, append([]error{lock.Unreleased}, ContextCauses(ctx)...)...))
+		return eng.explain("", lock.Because(lock.Unavailable, append([]error{lock.Unreleased}, contextCauses(ctx)...)...))
 	}
 }
 

@@ -84,8 +84,8 @@ func (h *Lock) by() lock.By {
 	return lock.By{Handle: &h.named.Handle, Kind: h.Kind}
 }
 
-// Obtain enters and waits for the outcome. With once, the first answer of Redis decides. trace is the parent of the spans of requests; nil: none.
-func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*Lease, error) {
+// obtain enters and waits for the outcome. With once, the first answer of Redis decides. trace is the parent of the spans of requests; nil: none.
+func (h *Lock) obtain(ctx context.Context, once bool, trace context.Context) (*Lease, error) {
 	lease, w, e, err := h.enter(ctx, once, trace, nil)
 	if w == nil {
 		return lease, err
@@ -103,6 +103,40 @@ func (h *Lock) Obtain(ctx context.Context, once bool, trace context.Context) (*L
 	return l, h.engine.explain(h.Name, v)
 }
 
+// Take is Obtain, observed.
+func (h *Lock) Take(ctx context.Context, once bool) (*Lease, error) { return h.take(ctx, once, !part) }
+
+// part says that an operation is on one of several locks: it has a span, and is not measured. They are
+// measured as a whole, or no number of any type of lock would be that of the callers.
+const part = true
+
+func (h *Lock) take(ctx context.Context, once, isPart bool) (*Lease, error) {
+	_, op := h.engine.Telemetry.Acquire(ctx, h.Subject, !isPart)
+	lease, err := h.obtain(ctx, once, op.Trace())
+	Observed(op, lease, err)
+	return lease, err
+}
+
+// Observe begins a Lock or TryLock of h.
+func (h *Lock) Observe(ctx context.Context) (context.Context, *telemetry.Operation) {
+	return h.engine.Telemetry.Acquire(ctx, h.Subject, true)
+}
+
+// Observed ends op, a Lock or TryLock, with what it returns.
+func Observed(op *telemetry.Operation, l *Lease, err error) {
+	if op == nil {
+		return
+	}
+	if l != nil {
+		op.Granted(l.Mode(), l.Token())
+	}
+	outcome, sort := outcomeOf(err), ""
+	if outcome == "error" {
+		sort = errorType(err)
+	}
+	op.End(outcome, sort, err)
+}
+
 // ObtainAsync is Obtain without the wait: told is called with the outcome, once and with no lock held, and must not block.
 func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 	if lease, w, _, err := h.enter(ctx, false, nil, told); w == nil {
@@ -115,14 +149,14 @@ func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 // is done.
 func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, async func(*Lease, error)) (*Lease, *waiter, *entry, error) {
 	if ctx.Err() != nil {
-		return nil, nil, nil, h.engine.explain(h.Name, lock.Because(lock.NotAcquired, ContextCauses(ctx)...))
+		return nil, nil, nil, h.engine.explain(h.Name, lock.Because(lock.NotAcquired, contextCauses(ctx)...))
 	}
 	var label *string
 	var under context.Context
 	if carries(ctx) {
-		if CarriesLeases(ctx) {
+		if carriesLeases(ctx) {
 			under = ctx
-			if lease, v := h.Reenter(ctx); lease != nil || v != nil {
+			if lease, v := h.reenter(ctx); lease != nil || v != nil {
 				return lease, nil, nil, h.engine.explain(h.Name, v)
 			}
 		}
@@ -183,7 +217,7 @@ func (h *Lock) lockEntry() (*entry, *lock.Verdict) {
 // leave takes w, whose ctx is done, out of the queue. If the lock was granted at the same moment, it is released:
 // a caller whose ctx is done always gets an error.
 func (e *entry) leave(ctx context.Context, w *waiter) error {
-	causes := ContextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
+	causes := contextCauses(ctx) // while no lock is held: ctx may be code of the user, and look at a lease
 	var v *lock.Verdict
 	var left bool
 	e.do(func(m *lock.Moment) {
@@ -199,7 +233,7 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	if lease, refused := e.engine.outcomeOf(w); !left && refused != nil {
 		v = refused
 	} else if !left {
-		lease.GiveBack()
+		lease.giveBack()
 	}
 	return e.engine.explain(name, v)
 }
@@ -220,7 +254,7 @@ func (e *entry) leaveWith(ctx context.Context, w *waiter) {
 
 // leaveAsync is leave for LockAsync, except that a result that has been delivered stays.
 func (e *entry) leaveAsync(ctx context.Context, w *waiter) {
-	causes := ContextCauses(ctx)
+	causes := contextCauses(ctx)
 	e.do(func(m *lock.Moment) { e.lock.Expel(m, causes, &w.Waiter) })
 }
 
@@ -286,10 +320,10 @@ func (w *waiter) tell() {
 	w.async((*Lease)(w.Lease), w.entry.engine.explain(w.Name, w.Verdict))
 }
 
-// ContextCauses are the errors that a caller may look for when ctx has ended: why
+// contextCauses are the errors that a caller may look for when ctx has ended: why
 // it was cancelled, and context.Canceled or DeadlineExceeded if that is not the
 // same.
-func ContextCauses(ctx context.Context) []error {
+func contextCauses(ctx context.Context) []error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if err == nil || cause == err {
 		return []error{err}

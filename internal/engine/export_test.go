@@ -103,6 +103,16 @@ func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
 // HearInbox adds a listener to the inbox.
 func (eng *Engine) HearInbox(l pubsub.Listener) { eng.Subscriber.Add(eng.inbox.channel, l) }
 
+// WholeOf makes a lease of several locks of leases that were granted, which so many of them are enough for.
+func (eng *Engine) WholeOf(need int, parts ...*Lease) *Lease {
+	whole := eng.NewLock(lock.RedlockKind, "whole", "", nil)
+	g := newGroup(&whole, need)
+	for _, p := range parts {
+		g.join(p)
+	}
+	return g.lease
+}
+
 // Question returns the handler of a repeatable question, and where its answer comes.
 func (eng *Engine) Question() (q interface {
 	Replied(*command.Call, command.Reply)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type more struct {
 	label    *string                        // of WithLabel; nil: none
 	wanted   chan struct{}                  // made when first asked for
 	whole    *Lease                         // the lease of several locks that this one is part of; nil: none
-	group    Several                        // of a lease of several locks; else nil. Not changed
+	group    *group                         // of a lease of several locks; else nil. Not changed
 }
 
 // few returns what few leases have; nil: nothing.
@@ -54,7 +55,7 @@ func (l *Lease) moreLocked() *more {
 	return x
 }
 
-func newMore(of Several) *more {
+func newMore(of *group) *more {
 	x := &more{group: of}
 	x.Of = x
 	return x
@@ -75,25 +76,12 @@ func (l *Lease) setLabelLocked(label *string) {
 	}
 }
 
-// Several is what a lease of several locks consists of, as far as it and its parts have to know.
-type Several interface {
-	Engine() *Engine               // of the first lock
-	Guard() *sync.Mutex            // guards what changes of the lease
-	Held() []*Lease                // the parts; none once the lease has ended
-	PartEnded(p *Lease, err error) // is called when a part has ended, with no lock held
-}
-
-// NewSeveral makes a lease of several locks, which is held until EndLocked.
-func NewSeveral(as *Lock, of Several) *Lease {
-	return (*Lease)(lock.Several(as.by(), &newMore(of).Shell))
-}
-
 // mu guards what changes.
 func (l *Lease) mu() *sync.Mutex {
 	if e := l.entry(); e != nil {
 		return &e.mu
 	}
-	return l.few().group.Guard()
+	return &l.few().group.mu
 }
 
 // Name is the name of the lock as its caller has given it.
@@ -107,7 +95,7 @@ func (l *Lease) Token() uint64 { return l.in().Token() }
 
 // Permits is how many permits of a semaphore it holds; 0: it is of another kind, or of several locks.
 func (l *Lease) Permits() int {
-	if l.Several() != nil {
+	if l.several() != nil {
 		return 0
 	}
 	return l.in().Hold().Terms.Permits
@@ -119,13 +107,16 @@ func (l *Lease) Kind() lock.Kind { return l.in().Kind() }
 // Mode says how the lease came about.
 func (l *Lease) Mode() string { return l.in().Mode().String() }
 
-// Several is what the lease consists of if it is one of several locks, else nil.
-func (l *Lease) Several() Several {
+// several is what the lease consists of if it is one of several locks, else nil.
+func (l *Lease) several() *group {
 	if l.in().Of() != nil || l.few() == nil {
 		return nil
 	}
 	return l.few().group
 }
+
+// IsSeveral reports whether it is a lease of several locks.
+func (l *Lease) IsSeveral() bool { return l.several() != nil }
 
 // Self is the lease that a lock has granted, of which l may be a copy; nil: l is a zero value.
 func (l *Lease) Self() *Lease { return (*Lease)(l.in().Self()) }
@@ -146,18 +137,24 @@ func (l *Lease) Engine() *Engine {
 	if e := l.entry(); e != nil {
 		return e.engine
 	}
-	return l.few().group.Engine()
+	return l.few().group.of.engine
 }
 
-// Deadline is until when a lease of one lock is trusted.
+// Deadline is until when a lease is trusted.
 func (l *Lease) Deadline() time.Time {
+	if g := l.several(); g != nil {
+		return g.deadline()
+	}
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	return l.in().Deadline()
 }
 
-// Valid reports whether a lease of one lock is held and its deadline has not come.
+// Valid reports whether a lease is held and its deadline has not come.
 func (l *Lease) Valid() bool {
+	if g := l.several(); g != nil {
+		return g.valid()
+	}
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	return l.in().Valid(time.Now())
@@ -169,9 +166,6 @@ func (l *Lease) Err() error {
 	defer l.mu().Unlock()
 	return l.errLocked()
 }
-
-// ErrLocked is Err of a lease of several locks, whose mutex is held.
-func (l *Lease) ErrLocked() error { return l.few().err }
 
 // errLocked is Err: the same error at each call.
 func (l *Lease) errLocked() error {
@@ -213,12 +207,12 @@ func (l *Lease) Wanted() <-chan struct{} {
 		x.wanted = make(chan struct{})
 	}
 	l.mu().Unlock()
-	switch of := l.Several(); {
+	switch of := l.several(); {
 	case !first:
 	case of == nil:
 		l.watch()
 	default:
-		for _, p := range of.Held() {
+		for _, p := range of.heldParts() {
 			p.watch()
 		}
 	}
@@ -241,18 +235,23 @@ func (l *Lease) wantedLocked() (whole *Lease) {
 	return x.whole
 }
 
-// stillHeld reports why the lease is not, nil if it is.
-func (l *Lease) stillHeld() error {
+// StillHeld reports why the lease is not, nil if it is.
+func (l *Lease) StillHeld() error {
 	l.mu().Lock()
 	defer l.mu().Unlock()
-	if l.in().End().Is(lock.Released) {
-		return l.explain(lock.Because(lock.NotHeld))
+	err := l.errLocked()
+	if err == lock.Released {
+		return NewError(lock.NotHeld, l.Name())
 	}
-	return l.errLocked()
+	return err
 }
 
-// LimitedTo reports whether WithMaxHold ends the lease before d is over.
+// LimitedTo reports whether WithMaxHold ends the lease before d is over, or so many of its parts that too few are left.
 func (l *Lease) LimitedTo(d time.Duration) bool {
+	if g := l.several(); g != nil {
+		parts := slices.DeleteFunc(g.known(), func(p *Lease) bool { return p.LimitedTo(d) })
+		return len(parts) < g.need
+	}
 	l.mu().Lock()
 	defer l.mu().Unlock()
 	limit := l.in().Limit()
@@ -265,15 +264,6 @@ func (l *Lease) closeLocked() Ended {
 	if x := l.few(); x != nil {
 		d.close(x, l.errLocked())
 	}
-	return d
-}
-
-// EndLocked ends a lease of several locks and returns what is to be done outside the lock: the
-// contexts to cancel with err. Metrics name the end by its fact.
-func (l *Lease) EndLocked(err error, f lock.Fact) Ended {
-	d := Ended{lease: l, end: f}
-	l.few().err = err
-	d.close(l.few(), err)
 	return d
 }
 

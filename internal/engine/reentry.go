@@ -25,8 +25,8 @@ func carries(ctx context.Context) bool { return ctx.Value(carriesKey{}) != nil }
 // leasesKey asks a context whether it carries any lease.
 type leasesKey struct{}
 
-// CarriesLeases reports whether a look at a single lock is worth it. Under most contexts it is not.
-func CarriesLeases(ctx context.Context) bool { return ctx.Value(leasesKey{}) != nil }
+// carriesLeases reports whether a look at a single lock is worth it. Under most contexts it is not.
+func carriesLeases(ctx context.Context) bool { return ctx.Value(leasesKey{}) != nil }
 
 // heldUnder returns the innermost lease of h's name, as a lock of a family, that ctx carries and
 // that is held; nil if there is none. No lock may be held: ctx may be code of the user.
@@ -41,9 +41,9 @@ func (h *Lock) heldUnder(ctx context.Context, family lock.Kind) *Lease {
 
 // heldOn returns the lease of e that l is or has as a part, if it is held; else nil.
 func (l *Lease) heldOn(e *entry) *Lease {
-	if g := l.Several(); g != nil {
+	if g := l.several(); g != nil {
 		var part *Lease
-		for _, p := range g.Held() {
+		for _, p := range g.heldParts() {
 			if p.entry() == e {
 				part = p
 			}
@@ -64,9 +64,9 @@ func (l *Lease) heldOn(e *entry) *Lease {
 	return l
 }
 
-// Reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
+// reenter returns one more lease of a lock that ctx, which carries leases, carries one of. It returns nil, and
 // no verdict, if they are all of other locks, and a verdict if the caller would wait for itself.
-func (h *Lock) Reenter(ctx context.Context) (*Lease, *lock.Verdict) {
+func (h *Lock) reenter(ctx context.Context) (*Lease, *lock.Verdict) {
 	switch {
 	case h.heldAsTheOtherKind(ctx):
 		return nil, lock.Because(lock.WouldDeadlock, lock.BothKinds)
@@ -102,9 +102,9 @@ func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *lock.Verdict)
 	return lease, true, nil
 }
 
-// WaitsForItself reports whether a caller under ctx would; nil: it would not.
-func (h *Lock) WaitsForItself(ctx context.Context) error {
-	if !CarriesLeases(ctx) {
+// waitsForItself reports whether a caller under ctx would; nil: it would not.
+func (h *Lock) waitsForItself(ctx context.Context) error {
+	if !carriesLeases(ctx) {
 		return nil
 	}
 	if h.heldAsTheOtherKind(ctx) {
@@ -166,8 +166,8 @@ func carriedBy(ctx context.Context) []string {
 
 func (c *carried) add(l *Lease) {
 	leases := []*Lease{l}
-	if g := l.Several(); g != nil {
-		leases = g.Held()
+	if g := l.several(); g != nil {
+		leases = g.heldParts()
 	}
 	for _, l := range leases {
 		if l.heldOn(l.entry()) == nil {
@@ -184,7 +184,7 @@ func (c *carried) add(l *Lease) {
 
 // WithoutOwner returns a context that hides the leases that ctx carries.
 func WithoutOwner(ctx context.Context) context.Context {
-	if !CarriesLeases(ctx) {
+	if !carriesLeases(ctx) {
 		return ctx
 	}
 	return withoutLeases{ctx}

@@ -2,9 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
@@ -12,87 +12,102 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// A lease of one lock as a part of a lease of several.
-
-// JoinWhole makes l a part of whole. It returns why not if l has ended.
-func (l *Lease) JoinWhole(whole *Lease) error {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	err := l.errLocked()
-	if err == nil {
-		l.moreLocked().whole = whole
+// TakeAll takes all locks, which are together called whole: without waiting and as many as possible at a time. Unless once, if that
+// fails it takes them in their order, and begins again if one ends meanwhile.
+func TakeAll(ctx context.Context, whole *Lock, locks []*Lock, once bool, trace context.Context) (*Lease, error) {
+	lease, err := takeAll(ctx, whole, locks, true, trace)
+	again := !once && (errors.Is(err, lock.NotAcquired) || errors.Is(err, lock.Unavailable)) && !errors.Is(err, ctx.Err())
+	for again { // even if ctx has ended since: the error names it then
+		lease, err = takeAll(ctx, whole, locks, false, trace)
+		again = errors.Is(err, errEndedEarly)
 	}
-	return err
+	return lease, err
 }
 
-// LeaveWhole takes a lease off the whole that it is part of, and reports whether it is still held.
-func (l *Lease) LeaveWhole() bool {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	if l.in().End() != nil {
-		return false
+// errEndedEarly is why all locks together could not be held although each was granted.
+var errEndedEarly = errors.New("one of the locks was lost before all were acquired")
+
+// takeAll takes the locks in order; with once, without waiting and as many as possible
+// at a time.
+func takeAll(caller context.Context, of *Lock, locks []*Lock, once bool, trace context.Context) (*Lease, error) {
+	for _, h := range locks { // before any of them is waited for
+		if err := h.waitsForItself(caller); err != nil {
+			return nil, err
+		}
 	}
-	l.moreLocked().whole = nil
-	return true
-}
-
-// TookLocked has a lease of several locks say that it came about as the part did that took most.
-func (l *Lease) TookLocked(p *Lease) {
-	if how, its := l.in().Mode(), p.in().Mode(); its != lock.Reentry && (how == lock.Reentry || its > how) {
-		l.in().SetMode(its)
+	ctx := caller
+	whole := newGroup(of, len(locks))
+	for rest := locks; len(rest) > 0; {
+		n := 1
+		if once {
+			n = together(rest)
+		}
+		got, err := takeSome(ctx, rest[:n], once, trace)
+		for _, p := range got {
+			whole.join(p)
+			if !once {
+				ctx = p.Context(ctx) // the next is not waited for when this one ends
+			}
+		}
+		if err != nil {
+			if !once && ctx.Err() != nil && !errors.Is(err, context.Cause(caller)) { // by a lock taken before, and not by what follows
+				err = NewError(lock.Unavailable, of.Name, errEndedEarly, context.Cause(ctx))
+			}
+			whole.dissolve()
+			return nil, err
+		}
+		rest = rest[n:]
 	}
-}
-
-// SinceNowLocked has a lease of several locks begin.
-func (l *Lease) SinceNowLocked() { l.in().SetSince(time.Since(l.Engine().Epoch)) }
-
-// WaitedLocked has a lease of several locks say that it was waited for.
-func (l *Lease) WaitedLocked() { l.in().SetMode(max(l.in().Mode(), lock.AfterWait)) }
-
-// EndsByItself reports whether an option ends the lease: then it is not taken again.
-func (l *Lease) EndsByItself() bool {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	return l.in().EndsByItself()
-}
-
-// EndWasSet reports whether a part that has ended has come to the end that WithMaxHold or
-// WithFixedLease set. Its holder may not have noticed, so its lock stays in Redis until Unlock or its TTL.
-func (l *Lease) EndWasSet() bool {
-	l.mu().Lock()
-	defer l.mu().Unlock()
-	return l.in().EndWasSet(time.Now())
-}
-
-// Lapse ends a part with the whole, whose end WithMaxHold has set if limited, else WithFixedLease: as EndWasSet says, if no
-// other lease keeps its hold.
-func (l *Lease) Lapse(limited bool) {
-	e := l.entry()
-	over := false
-	e.do(func(m *lock.Moment) { over = e.lock.Lapse(m, l.in(), limited) })
-	if !over {
-		l.GiveBack()
+	if !whole.valid() {
+		err := NewError(lock.Unavailable, of.Name, errEndedEarly, whole.lease.Err())
+		whole.dissolve()
+		return nil, err
 	}
+	return whole.lease, nil
 }
 
-// Settle releases what a lease that ended early may still have in Redis.
-func (l *Lease) Settle() { _ = l.Unlock(time.Now(), nil) }
+// together returns how many of the first locks one script can take.
+func together(locks []*Lock) int {
+	n := 0
+	for n < len(locks) && locks[n].takesWith(locks[0]) {
+		n++
+	}
+	return max(1, n)
+}
+
+// takeSome takes several locks of one engine, in the order of their names, without
+// waiting, or a single one. It returns what it has got, even with an error.
+func takeSome(ctx context.Context, locks []*Lock, once bool, trace context.Context) (got []*Lease, _ error) {
+	if len(locks) > 1 {
+		if got, apart, err := takeTogether(ctx, locks, trace); !apart {
+			return got, err
+		}
+	}
+	for _, h := range locks {
+		lease, err := h.take(ctx, once, part)
+		if err != nil {
+			return got, err
+		}
+		got = append(got, lease)
+	}
+	return got, nil
+}
 
 // Locks of a Multi that are free are taken together, by one script.
 
-// TakesWith reports whether one script can take the lock together with first.
-func (h *Lock) TakesWith(first *Lock) bool {
+// takesWith reports whether one script can take the lock together with first.
+func (h *Lock) takesWith(first *Lock) bool {
 	return families[h.family].together && !h.Terms.Fencing && h.engine == first.engine &&
 		(!h.engine.cluster && !h.engine.oneSlot.Load() || wire.Slot(h.Mapped) == wire.Slot(first.Mapped))
 }
 
-// TakeTogether takes several locks of one engine, in the order of their names, without waiting. It returns the
+// takeTogether takes several locks of one engine, in the order of their names, without waiting. It returns the
 // leases that it has got, even with an error. It returns apart, and no lease, if one of the locks is in use in
 // this process, if they must share a slot and do not, or if a free one has a queue: only a request for that lock
 // alone removes the dead from it, and Redisson's waiters that do not come.
-func TakeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
+func takeTogether(ctx context.Context, locks []*Lock, trace context.Context) (got []*Lease, apart bool, err error) {
 	if ctx.Err() != nil {
-		return nil, false, locks[0].engine.explain(locks[0].Name, lock.Because(lock.NotAcquired, ContextCauses(ctx)...))
+		return nil, false, locks[0].engine.explain(locks[0].Name, lock.Because(lock.NotAcquired, contextCauses(ctx)...))
 	}
 	s, err := enterAll(ctx, locks, trace)
 	if s == nil || err != nil {

@@ -34,7 +34,14 @@ func KindOf(t *wire.Ticket) (family, side lock.Kind, known bool) {
 }
 
 // Detach ends a lease of one lock, and leaves the lock to the ticket for d. If there is an error, a ticket says that it may work.
-func (l *Lease) Detach(d time.Duration, trace context.Context) (*wire.Ticket, error) {
+func (l *Lease) Detach(ctx context.Context, d time.Duration) (*wire.Ticket, error) {
+	_, op := l.observe(ctx, !part)
+	t, err := l.detach(d, op.Trace())
+	unlocked(op, err)
+	return t, err
+}
+
+func (l *Lease) detach(d time.Duration, trace context.Context) (*wire.Ticket, error) {
 	e := l.entry()
 	told := e.engine.newReady()
 	var ev event
@@ -60,10 +67,17 @@ func (l *Lease) Detach(d time.Duration, trace context.Context) (*wire.Ticket, er
 }
 
 // Attach takes over the lock, which a ticket is for. h has the name and kind that the ticket says.
-func (h *Lock) Attach(ctx context.Context, t *wire.Ticket, trace context.Context) (*Lease, error) {
+func (h *Lock) Attach(ctx context.Context, t *wire.Ticket) (*Lease, error) {
+	_, op := h.Observe(ctx)
+	lease, err := h.attach(ctx, t, op.Trace())
+	Observed(op, lease, err)
+	return lease, err
+}
+
+func (h *Lock) attach(ctx context.Context, t *wire.Ticket, trace context.Context) (*Lease, error) {
 	eng := h.engine
 	if ctx.Err() != nil {
-		return nil, eng.explain(h.Name, lock.Because(lock.Unavailable, ContextCauses(ctx)...))
+		return nil, eng.explain(h.Name, lock.Because(lock.Unavailable, contextCauses(ctx)...))
 	}
 	e, v := h.lockEntry()
 	if v != nil {

@@ -7,21 +7,58 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/telemetry"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
-// Unlock gives up a lease of one lock, which is valid if it was at the time at, and has not been ended since.
-func (l *Lease) Unlock(at time.Time, trace context.Context) error {
+// Unlock gives up the lease.
+func (l *Lease) Unlock(ctx context.Context) error {
+	ctx, op := l.observe(ctx, !part)
+	err := l.unlock(ctx, op)
+	unlocked(op, err)
+	return err
+}
+
+// UnlockAgain is Unlock of a lease that was unlocked before: it is not observed.
+func (l *Lease) UnlockAgain(ctx context.Context) error { return l.unlock(ctx, nil) }
+
+// unlock is Unlock as what op observes; nil: it is not observed.
+func (l *Lease) unlock(ctx context.Context, op *telemetry.Operation) error {
+	if g := l.several(); g != nil {
+		return g.unlock(ctx)
+	}
 	u := unlocking{lease: l}
-	u.begin(at, trace)
+	u.begin(time.Now(), op.Trace())
 	return u.wait()
 }
 
-// BeginUnlock is Unlock without the wait, which is what it returns.
-func (l *Lease) BeginUnlock(at time.Time, trace context.Context) (wait func() error) {
+// beginUnlock begins the Unlock of a part, which is valid if it was at the time at. The function that it returns waits for the
+// answer.
+func (l *Lease) beginUnlock(ctx context.Context, at time.Time) (wait func() error) {
+	_, op := l.observe(ctx, part)
 	u := unlocking{lease: l}
-	u.begin(at, trace)
-	return u.wait
+	u.begin(at, op.Trace())
+	return func() error {
+		err := u.wait()
+		unlocked(op, err)
+		return err
+	}
+}
+
+// observe begins an Unlock of l.
+func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
+	return l.Engine().Telemetry.Release(ctx, l.Subject, !isPart)
+}
+
+// unlocked ends op, an Unlock, with what it returns.
+func unlocked(op *telemetry.Operation, err error) {
+	switch {
+	case op == nil:
+	case err == nil:
+		op.End("released", "", nil)
+	default:
+		op.End("error", errorType(err), err)
+	}
 }
 
 // unlocking is an Unlock.
@@ -114,15 +151,18 @@ func (u *unlocking) waitAgain() error {
 	return l.explain(lock.Because(lock.Unavailable, cause))
 }
 
-// GiveBack is Unlock without waiting for the answer: of a lease that was granted to a caller that had left, or is
+// giveBack is Unlock without waiting for the answer: of a lease that was granted to a caller that had left, or is
 // part of one that has ended.
-func (l *Lease) GiveBack() {
+func (l *Lease) giveBack() {
 	e := l.entry()
 	e.do(func(m *lock.Moment) { e.lock.GiveBack(m, l.in()) })
 }
 
-// Extend makes a lease of one lock last for at least d from now.
+// Extend makes the lease last for at least d from now.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
+	if g := l.several(); g != nil {
+		return g.extend(ctx, d)
+	}
 	e := l.entry()
 	sent := time.Now()
 	var h *lock.Hold
@@ -130,7 +170,7 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	var over, unsettled bool
 	e.do(func(m *lock.Moment) { h, ttl, over, unsettled = e.lock.Extend(m, l.in(), validity.TTL(d)) })
 	if over { // by now the hold may be another caller's
-		return l.stillHeld()
+		return l.StillHeld()
 	}
 	if unsettled { // Redis may still have the write side, and would deny the other
 		return l.explain(lock.Because(lock.Unavailable, lock.Downgrading))
@@ -167,11 +207,11 @@ func (l *Lease) isOn(h *lock.Hold) bool {
 	return l.in().Hold() == h
 }
 
-// heldUntilNow is stillHeld, even for a lease whose end has passed and has not been handled yet.
+// heldUntilNow is StillHeld, even for a lease whose end has passed and has not been handled yet.
 func (l *Lease) heldUntilNow() error {
 	e := l.entry()
 	e.do(func(m *lock.Moment) { e.lock.Overslept(m, l.in()) })
-	return l.stillHeld()
+	return l.StillHeld()
 }
 
 // Ended is the end of a lease, which is announced when no lock is held. Its zero value is none.
@@ -227,7 +267,7 @@ func (d Ended) tell() {
 		return
 	}
 	if k.whole != nil {
-		k.whole.few().group.PartEnded(d.lease, k.err)
+		k.whole.few().group.partEnded(d.lease, k.err)
 	}
 	for _, s := range k.contexts {
 		s.end(k.err)
@@ -247,7 +287,7 @@ func endName(f lock.Fact) string {
 		return "released"
 	case lock.MaxHoldOver:
 		return "max_hold"
-	case lock.LeaseClosed:
+	case lock.Closed:
 		return "closed"
 	}
 	return "lost"

@@ -104,7 +104,7 @@ func (lk *Lock) closeHold(m *Moment, h *Hold) {
 		return
 	}
 	h.stays = leased
-	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(LeaseClosed)), How: ByClose})
+	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(Closed)), How: ByClose})
 	r := lk.startRelease(m, h, false, nil)
 	if leased && !converting { // else the downgrade became a release too, and one of the two finds nothing
 		r.why = unlocked

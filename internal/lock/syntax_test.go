@@ -51,7 +51,7 @@ func impurities(file *ast.File) (all []string) {
 	return all
 }
 
-// The state machine has no clock, goroutine, channel, mutex, chance or context, and makes no error's text.
+// The state machine has no clock, goroutine, channel, mutex, chance or context.
 func TestLock_IsPure(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {

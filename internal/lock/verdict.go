@@ -1,8 +1,7 @@
 package lock
 
-import "strconv"
-
-// Fact is what became of a call that did not do what it was to do, or of a lease that has ended.
+// Fact is what became of a call that did not do what it was to do, or of a lease that has ended. It is what errors.Is finds in the
+// error of that call.
 type Fact uint8
 
 const (
@@ -10,9 +9,8 @@ const (
 	LeaseLost           // a verdict has the reason
 	MaxHoldOver         // WithMaxHold ended the lease
 	Released            // the lease was unlocked
-	LeaseClosed         // the manager was closed while it was held
 	NotHeld             // it was unlocked before
-	Closed              // the manager is
+	Closed              // the manager is, or was while the lease was held
 	WouldDeadlock       // the caller would wait for itself
 	WrongKind           // the key holds something else
 	Unavailable         // Redis
@@ -20,6 +18,12 @@ const (
 	TooManyPermits      // a semaphore has fewer than the caller wants
 	HoldShared          // Detach: another lease would end as well
 	StaysTaken          // Detach: WithHoldAtLeast
+	OneServer           // two members of a Redlock are; the cause says which
+
+	// Of calls that no lock learns of.
+
+	InvalidName
+	InvalidOption
 
 	// Causes.
 
@@ -32,11 +36,40 @@ const (
 	Downgrading // the write side was unlocked, and Redis has not confirmed this
 )
 
-// Error lets a fact be a cause of another one.
-func (f Fact) Error() string { return "fact " + strconv.Itoa(int(f)) }
+// texts are those of the facts that an error is of, or has as a cause.
+var texts = [...]string{
+	NotAcquired:   "holdfast: lock not acquired",
+	LeaseLost:     "holdfast: lease lost",
+	MaxHoldOver:   "holdfast: maximum hold time reached",
+	Released:      "holdfast: lease released",
+	NotHeld:       "holdfast: lease already released",
+	Closed:        "holdfast: manager closed",
+	WouldDeadlock: "holdfast: would deadlock",
+	WrongKind:     "holdfast: key is of another kind",
+	Unavailable:   "holdfast: redis unavailable",
+	InvalidName:   "holdfast: invalid lock name",
+	InvalidOption: "holdfast: invalid option",
 
-// Reason is why a lease was lost.
+	Upgrade:     "a reader cannot become a writer: unlock the read side first",
+	BothKinds:   "the context holds the lock of this name as the other kind (Mutex or FairMutex)",
+	OwnPermits:  "the context holds so many of its permits that too few are left",
+	TooLate:     "reply arrived after the lease had expired",
+	Unreleased:  "manager closed, but some locks may not have been released",
+	HeldHere:    "this process holds it: a call re-enters only under the context of that lease",
+	Downgrading: "the write side was unlocked, and Redis has not confirmed this yet",
+}
+
+// Error lets a fact be an error, and a cause of another one.
+func (f Fact) Error() string { return texts[f] }
+
+// Reason is why a lease was lost. As an error it is LeaseLost.
 type Reason string
+
+// Error is what is said of one lock among several.
+func (r Reason) Error() string { return "lease lost: " + string(r) }
+
+// Is makes errors.Is find LeaseLost.
+func (Reason) Is(f error) bool { return f == LeaseLost }
 
 const (
 	LostDeadline Reason = "deadline"

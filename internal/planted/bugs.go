@@ -115,7 +115,7 @@ var Bugs = []Bug{
 	{Name: "Unlock forgets to release", Quick: true, By: "forsaken hold|unheard|lost wake-up", Edits: []Edit{{"internal/lock/lease.go",
 		"case last:\n\t\tif r := lk.pass(m, h, trace)", "case last && BUG && h.Number%4 == 0:\n\tcase last:\n\t\tif r := lk.pass(m, h, trace)"}}},
 	{Name: "Close leaves the lock", By: "left locked", Edits: []Edit{{"internal/lock/loss.go",
-		"Because(LeaseClosed)), How: ByClose})\n", "Because(LeaseClosed)), How: ByClose})\n\tif BUG {\n\t\treturn\n\t}\n"}}},
+		"Because(Closed)), How: ByClose})\n", "Because(Closed)), How: ByClose})\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 	{Name: "Close does not wait for a dead connection's request", By: "left locked", Edits: []Edit{{"internal/engine/sent.go",
 		"func (s *sent) Stranded(*command.Call) {\n", "func (s *sent) Stranded(*command.Call) {\n\tif _, ok := s.of.(*lock.Try); BUG && ok {\n\t\teng := entryOf(s.of.Of()).engine\n" +
 			"\t\teng.report(lock.CloseReport{More: -1})\n\t\truntime.Gosched() // computing takes no time here\n\t\tdefer eng.report(lock.CloseReport{More: 1})\n\t}\n"},
@@ -170,7 +170,7 @@ var Bugs = []Bug{
 	{Name: "a reader may become a writer", By: "upgrade", Edits: []Edit{{"internal/lock/rw.go",
 		"return h.Kind == ReadKind && k == WriteKind", "return !BUG && h.Kind == ReadKind && k == WriteKind"}}},
 	{Name: "TryLock waits", By: "waits", Edits: []Edit{{"handle.go",
-		"h.acquire(ctx, call, once, !part)", "h.acquire(ctx, call, once && !BUG, !part)"}}},
+		"h.lock.Take(ctx, once)", "h.lock.Take(ctx, once && !BUG)"}}},
 	{Name: "TryRLock waits", By: "waits", Edits: []Edit{{"rwmutex.go",
 		"return l.readSide().take(ctx, \"TryRLock\", true)", "return l.readSide().take(ctx, \"TryRLock\", !BUG)"}}},
 	{Name: "Locks does not count re-entries", By: "local locks", Edits: []Edit{{"internal/engine/local.go",
@@ -183,8 +183,8 @@ var Bugs = []Bug{
 	{Name: "Locks forgets one that waits", By: "local locks", Edits: []Edit{{"internal/engine/local.go",
 		"l.Waiters, l.WaitingSince, l.WaiterLabel = e.lock.Waiting(),", "l.Waiters, l.WaitingSince, l.WaiterLabel = e.lock.Waiting()-plantedOne(BUG),"},
 		{"internal/engine/local.go", "// local returns what the process does with the lock.\n", "func plantedOne(bug bool) int {\n\tif bug {\n\t\treturn 1\n\t}\n\treturn 0\n}\n\n// local returns what the process does with the lock.\n"}}},
-	{Name: "several locks do not stay taken", By: "held too short", Shape: OneServer, Edits: []Edit{{"group.go",
-		"\t\tbegun[p] = beginUnlock(ctx, p, at)\n", "\t\tif BUG {\n\t\t\tp.GiveBack()\n\t\t\tbegun[p] = func() error { return nil }\n\t\t\tcontinue\n\t\t}\n\t\tbegun[p] = beginUnlock(ctx, p, at)\n"}}},
+	{Name: "several locks do not stay taken", By: "held too short", Shape: OneServer, Edits: []Edit{{"internal/engine/together.go",
+		"\t\tbegun[p] = p.beginUnlock(ctx, at)\n", "\t\tif BUG {\n\t\t\tp.giveBack()\n\t\t\tbegun[p] = func() error { return nil }\n\t\t\tcontinue\n\t\t}\n\t\tbegun[p] = p.beginUnlock(ctx, at)\n"}}},
 	{Name: "a majority does not stay taken", By: "held too short", Shape: Majority, Edits: []Edit{{"internal/lock/lease.go",
 		"\tl.hold.stays = true\n", "\tl.hold.stays = !BUG\n"}}},
 
@@ -232,7 +232,7 @@ var Bugs = []Bug{
 		"func Quorum(n int) int { return n/2 + 1 }", "func Quorum(n int) int {\n\tif BUG {\n\t\treturn n / 2\n\t}\n\treturn n/2 + 1\n}"}}},
 	{Name: "every vote is kept", By: "lost wake-up|starved", Shape: Majority, Edits: []Edit{{"internal/voting/voting.go",
 		"func Keeps(vote, at int) bool { return vote < at }", "func Keeps(vote, at int) bool { return vote < at || BUG }"},
-		{"redlock_wait.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
+		{"internal/engine/waiting.go", "giveBackAll(kept)\n\t\t\tkept = nil", "if BUG {\n\t\t\t\t<-ctx.Done()\n\t\t\t\treturn\n\t\t\t}\n\t\t\tgiveBackAll(kept)\n\t\t\tkept = nil"}}},
 
 	// Elections.
 	{Name: "a record without a look at the owner", By: "record", Shape: Elections, Edits: []Edit{{"scripts/proclaim.lua",

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
@@ -186,6 +188,29 @@ func (p *Process) readDemand(l *lock.Lock, r command.Reply) lock.Reply {
 	}
 	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys)
 	return x
+}
+
+// ParseOwners reads of the reply of inspect.lua who owns the lock, and whether as readers. Of a free one it returns nil.
+func ParseOwners(value any) (owners []string, read, ok bool) {
+	list, _ := value.([]any)
+	if len(list) != infoFields {
+		return nil, false, false
+	}
+	ttl, ok1 := list[1].(int64)
+	holders, ok2 := list[7].([]any)
+	if !ok1 || !ok2 || len(holders)%3 != 0 {
+		return nil, false, false
+	}
+	if list[0] == "free" || list[0] == "other" || ttl == 0 {
+		return nil, false, true
+	}
+	owners = []string{}
+	for at := range slices.Chunk(holders, 3) {
+		field, _ := at[0].(string)
+		owner, _ := strings.CutSuffix(field, ":write")
+		owners = append(owners, owner)
+	}
+	return owners, list[0] == "read", true
 }
 
 // Unacked is why a grant was undone that too few replicas have acknowledged.

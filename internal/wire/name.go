@@ -55,6 +55,15 @@ func (n tooLong) Error() string {
 	return fmt.Sprintf("the name has %d bytes, and may have %d: use a shorter one, such as a digest", int(n), maxNameLen)
 }
 
+// Quote makes a name fit for a message: printable and not endless.
+func Quote(name string) string {
+	const most = 64
+	if len(name) > most {
+		return fmt.Sprintf("%q…", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}
+
 // CheckLength reports that name, before or after any name mapper, is too long; nil if it is not.
 func CheckLength(name string) error {
 	if len(name) > maxNameLen {

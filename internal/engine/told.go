@@ -1,4 +1,4 @@
-package holdfast
+package engine
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
@@ -16,7 +16,7 @@ import (
 
 // impossible reports whether a member will refuse the lock to any further request.
 func impossible(err error) bool {
-	return !errors.Is(err, ErrNotAcquired) && (!errors.Is(err, ErrUnavailable) || command.IsFinal(err)) && err != errVoteLost
+	return !errors.Is(err, lock.NotAcquired) && (!errors.Is(err, lock.Unavailable) || command.IsFinal(err)) && err != errVoteLost
 }
 
 // notGranted makes the error of a round without a majority. It is of one sentinel, and says what each member did. final is why asking
@@ -37,41 +37,41 @@ func (r *round) notGranted(ctx context.Context) (err, final error) {
 			failed++
 		}
 	}
-	name := r.l.whole.lock.Name
+	name := r.l.whole.Name
 	var causes []error
 	if r.over {
-		causes = engine.ContextCauses(ctx)
+		causes = contextCauses(ctx)
 	}
 	switch {
 	case hopeless > spare:
-		return newLockError(sentinelOf(worst), name, r.told(memberError.whole)), worst
+		return NewError(FactOf(worst), name, r.told(memberError.whole)), worst
 	case failed+hopeless > spare:
-		return newLockError(ErrUnavailable, name, append(causes, r.told(memberError.bare))...), nil
+		return NewError(lock.Unavailable, name, append(causes, r.told(memberError.bare))...), nil
 	case refused == 0 && !r.over:
-		return newLockError(ErrUnavailable, name, errTooLate), nil
+		return NewError(lock.Unavailable, name, lock.TooLate), nil
 	}
-	return newLockError(ErrNotAcquired, name, append(causes, r.told(memberError.bare))...), nil
+	return NewError(lock.NotAcquired, name, append(causes, r.told(memberError.bare))...), nil
 }
 
 // left makes the error of a caller whose ctx has ended, where the last round ended with err.
-func (l *Redlock) left(ctx context.Context, err error) error {
-	sentinel, causes := ErrNotAcquired, engine.ContextCauses(ctx)
-	if errors.Is(err, ErrUnavailable) {
-		sentinel = ErrUnavailable
+func (l *Majority) left(ctx context.Context, err error) error {
+	sentinel, causes := lock.NotAcquired, contextCauses(ctx)
+	if errors.Is(err, lock.Unavailable) {
+		sentinel = lock.Unavailable
 	}
-	if round := (*lockError)(nil); errors.As(err, &round) {
-		causes = append(causes, round.causes...)
+	if round := (*Error)(nil); errors.As(err, &round) {
+		causes = append(causes, round.Causes...)
 	}
-	return newLockError(sentinel, l.whole.lock.Name, causes...)
+	return NewError(sentinel, l.whole.Name, causes...)
 }
 
 // join makes the error of several parts, which have one name: it says which member did what.
-func (l *Redlock) join(failures []failure) error {
+func (l *Majority) join(failures []failure) error {
 	var all errorList
 	for _, f := range failures {
 		all = append(all, memberError{l.memberOf(f.part), len(l.members), f.err})
 	}
-	return newLockError(sentinelOf(failures[0].err), l.whole.lock.Name, all)
+	return NewError(FactOf(failures[0].err), l.whole.Name, all)
 }
 
 // told says what each member did that has not granted its vote.
@@ -122,23 +122,15 @@ func (e memberError) bare() error {
 
 // bareError is what err says of one lock, without the lock and without the sentinel.
 func bareError(err error) error {
-	var of *lockError
-	var lost *LostError
+	var of *Error
+	var lost lock.Reason
 	switch {
-	case errors.As(err, &of) && len(of.causes) > 0:
-		return errorList(of.causes)
+	case errors.As(err, &of) && len(of.Causes) > 0:
+		return errorList(of.Causes)
 	case of != nil:
-		return errors.New(strings.TrimPrefix(of.sentinel.Error(), "holdfast: "))
+		return errors.New(strings.TrimPrefix(of.Of.Error(), "holdfast: "))
 	case errors.As(err, &lost):
-		return fmt.Errorf("lease lost: %s", lost.Reason)
-	}
-	return err
-}
-
-// sentinelOf is what err is of.
-func sentinelOf(err error) error {
-	if of := (*lockError)(nil); errors.As(err, &of) {
-		return of.sentinel
+		return errors.New(lost.Error())
 	}
 	return err
 }

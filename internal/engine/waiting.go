@@ -1,4 +1,4 @@
-package holdfast
+package engine
 
 import (
 	"context"
@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/voting"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // What a caller of Lock does between two rounds: it waits in the queue of one member.
@@ -26,7 +28,7 @@ const (
 
 // wait waits in the queue of the member that a round ended at, and returns its vote, beside those that
 // the caller has kept; none if it had better ask all.
-func (l *Redlock) wait(ctx context.Context, r *round) []*engine.Lease {
+func (l *Majority) wait(ctx context.Context, r *round) []*Lease {
 	at, kept := l.members[r.at], r.kept
 	ctx, leave := context.WithCancel(ctx)
 	looked := make(chan struct{})
@@ -34,21 +36,21 @@ func (l *Redlock) wait(ctx context.Context, r *round) []*engine.Lease {
 		defer close(looked)
 		defer leave()
 		if len(kept) > 0 {
-			if !engine.Sleep(ctx, min(max(keepVotes, r.limit), at.lock.Terms.TTL/4, lookAfter)) {
+			if !Sleep(ctx, min(max(keepVotes, r.limit), at.Terms.TTL/4, lookAfter)) {
 				return
 			}
 			giveBackAll(kept)
 			kept = nil
 		}
 		var before []string
-		for d := lookAfter / 4; engine.Sleep(ctx, d-time.Duration(at.m.engine.Chance(int64(d/5)))); d = lookAfter {
+		for d := lookAfter / 4; Sleep(ctx, d-time.Duration(at.engine.Chance(int64(d/5)))); d = lookAfter {
 			right := false
 			if before, right = l.look(ctx, r.at, before); !right {
 				return
 			}
 		}
 	}()
-	vote, _ := at.takePart(ctx, false)
+	vote, _ := at.take(ctx, false, part)
 	leave()
 	<-looked
 	if vote == nil {
@@ -69,27 +71,31 @@ type sight struct {
 const free = ""
 
 // owners returns the owners of a member; none if the caller could have it, as it could beside other readers.
-func (h *handle) owners(ctx context.Context) (string, error) {
-	info, err := h.m.inspect(ctx, "Inspect", h.lock.Name)
-	if err != nil || info.TTL == 0 || info.Kind == KindRead && h.lock.Kind.Shared() {
+func (h *Lock) owners(ctx context.Context) (string, error) {
+	keys := wire.InspectKeys(h.Mapped)
+	value, err := h.engine.Ask(ctx, h.Name, Repeatable, protocol.Inspect, protocol.Inspect.Args(len(keys), keys...))
+	if err != nil {
 		return "", err
 	}
-	var owners []string
-	for _, holder := range info.Holders {
-		owners = append(owners, holder.Owner)
+	owners, read, ok := protocol.ParseOwners(value)
+	switch {
+	case !ok:
+		return "", NewError(lock.Unavailable, h.Name, protocol.Unexpected(value))
+	case owners == nil || read && h.Kind.Shared():
+		return free, nil
 	}
 	slices.Sort(owners)
 	return strings.Join(owners, " ") + " ", nil // not nothing, even if it has no owner that can be read
 }
 
 // lag returns how long a member takes to answer.
-func (h *handle) lag() time.Duration { return h.m.engine.Executor.Lag(h.lock.Mapped) }
+func (h *Lock) lag() time.Duration { return h.engine.Executor.Lag(h.Mapped) }
 
 // look returns the owners of the members, and whether the member at is the right place to wait, where before
 // is what an earlier look has seen, nil if it is the first. The place is wrong if the member does not
 // answer as the others do, or if a majority is free. It is wrong as well if that member keeps its owner while the others
 // get new ones: that owner has no majority.
-func (l *Redlock) look(ctx context.Context, at int, before []string) (now []string, right bool) {
+func (l *Majority) look(ctx context.Context, at int, before []string) (now []string, right bool) {
 	ctx, stop := context.WithCancel(ctx)
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -156,11 +162,11 @@ func (l *Redlock) look(ctx context.Context, at int, before []string) (now []stri
 }
 
 // shun makes a member the last to be waited at, for a while.
-func (l *Redlock) shun(member int) {
-	l.vain[member].Store(int64(time.Since(l.first().Epoch) + shunFor))
+func (l *Majority) shun(member int) {
+	l.vain[member].Store(int64(time.Since(l.whole.engine.Epoch) + shunFor))
 }
 
-func (l *Redlock) shunned(member int) bool {
+func (l *Majority) shunned(member int) bool {
 	until := l.vain[member].Load()
-	return until != 0 && time.Since(l.first().Epoch) < time.Duration(until)
+	return until != 0 && time.Since(l.whole.engine.Epoch) < time.Duration(until)
 }

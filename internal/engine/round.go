@@ -1,4 +1,4 @@
-package holdfast
+package engine
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
-	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/voting"
 )
 
 // round is one time that a majority asks all its members. It belongs to the goroutine of the caller.
 type round struct {
-	l       *Redlock
+	l       *Majority
 	group   *group // what members that grant it join
 	begun   time.Time
 	members []voting.Member
@@ -25,12 +24,12 @@ type round struct {
 
 	// How it ended.
 
-	lease *engine.Lease   // nil: no majority
-	err   error           // why not
-	final error           // see notGranted
-	at    int             // the member to wait at; -1: none
-	kept  []*engine.Lease // the votes to keep meanwhile
-	limit time.Duration   // a member that took longer to answer was absent
+	lease *Lease        // nil: no majority
+	err   error         // why not
+	final error         // see notGranted
+	at    int           // the member to wait at; -1: none
+	kept  []*Lease      // the votes to keep meanwhile
+	limit time.Duration // a member that took longer to answer was absent
 }
 
 // vote is one member's answer.
@@ -47,7 +46,7 @@ var (
 )
 
 // round asks all members once, but for those whose votes the caller has. A caller that has waited has had a round before.
-func (l *Redlock) round(ctx context.Context, votes []*engine.Lease, waited bool) *round {
+func (l *Majority) round(ctx context.Context, votes []*Lease, waited bool) *round {
 	r := &round{
 		l: l, group: l.newGroup(ctx, l.retake), at: -1,
 		begun: time.Now(), members: make([]voting.Member, len(l.members)), errs: make([]error, len(l.members)),
@@ -59,12 +58,13 @@ func (l *Redlock) round(ctx context.Context, votes []*engine.Lease, waited bool)
 	}
 	if ctx.Err() != nil {
 		r.group.dissolve()
-		r.err = newLockError(ErrNotAcquired, l.whole.lock.Name, engine.ContextCauses(ctx)...)
+		r.err = NewError(lock.NotAcquired, l.whole.Name, contextCauses(ctx)...)
 		return r
 	}
 	state := r.run(ctx, r.ask())
 	if twins := l.twin.Load(); twins != nil {
-		r.err, r.final = twins, twins
+		r.err = l.whole.engine.explain(l.whole.Name, twins)
+		r.final = r.err
 		r.group.dissolve()
 		return r
 	}
@@ -73,7 +73,7 @@ func (l *Redlock) round(ctx context.Context, votes []*engine.Lease, waited bool)
 		return r
 	}
 	if state == voting.Lost {
-		r.kept = r.group.dissolveBut(func(p *engine.Lease) bool { return voting.Keeps(l.memberOf(p), r.at) })
+		r.kept = r.group.dissolveBut(func(p *Lease) bool { return voting.Keeps(l.memberOf(p), r.at) })
 	} else {
 		r.group.dissolve()
 	}
@@ -91,11 +91,11 @@ func (r *round) ask() <-chan vote {
 			continue
 		}
 		g.work.Go(func() { // ends with the lease, or when the member has joined it
-			part, err := r.l.members[i].takePart(g.life, true)
+			lease, err := r.l.members[i].take(g.life, true, part)
 			switch {
 			case err == nil:
-				g.join(part)
-			case errors.Is(err, ErrNotAcquired) && r.l.mayAsk():
+				g.join(lease)
+			case errors.Is(err, lock.NotAcquired) && r.l.mayAsk():
 				r.l.lookForTwins(g.life, i)
 			}
 			votes <- vote{i, err}
@@ -129,28 +129,28 @@ func (r *round) run(ctx context.Context, votes <-chan vote) voting.State {
 }
 
 // lookForTwins finds out whether the caller's own vote of another member holds this one: the two are one server.
-func (l *Redlock) lookForTwins(ctx context.Context, member int) {
+func (l *Majority) lookForTwins(ctx context.Context, member int) {
 	owners, _ := l.members[member].owners(ctx)
 	for i, h := range l.members {
-		if i != member && strings.Contains(owners, h.m.engine.Process.Owners) {
-			reason := fmt.Sprintf("members %d and %d are the same server: give each a server of its own", min(i, member)+1, max(i, member)+1)
-			l.twin.Store(&OptionError{"NewRedlock", l.whole.lock.Name, reason})
+		if i != member && strings.Contains(owners, h.engine.Process.Owners) {
+			which := fmt.Errorf("members %d and %d are the same server: give each a server of its own", min(i, member)+1, max(i, member)+1)
+			l.twin.Store(lock.Because(lock.OneServer, which))
 		}
 	}
 }
 
 // mayAsk reports, once a second, that a refused call may ask for twins: a crowd of them does not cost a request each.
-func (l *Redlock) mayAsk() bool {
-	next, now := l.askAt.Load(), int64(time.Since(l.first().Epoch))
+func (l *Majority) mayAsk() bool {
+	next, now := l.askAt.Load(), int64(time.Since(l.whole.engine.Epoch))
 	return now >= next && l.askAt.CompareAndSwap(next, now+int64(lookAfter))
 }
 
 // answerOf returns what a member has said with an error.
-func (l *Redlock) answerOf(err error) voting.Answer {
+func (l *Majority) answerOf(err error) voting.Answer {
 	switch {
 	case err == nil:
 		return voting.Granted
-	case errors.Is(err, ErrNotAcquired):
+	case errors.Is(err, lock.NotAcquired):
 		return voting.Refused
 	}
 	return voting.Failed
@@ -163,7 +163,7 @@ func (r *round) count() (s voting.State, again time.Duration) {
 	stuck := false // not all will grant it
 	for i := range r.members {
 		m := &r.members[i]
-		joined := slices.ContainsFunc(parts, func(p *engine.Lease) bool { return p.Engine() == r.l.members[i].m.engine })
+		joined := slices.ContainsFunc(parts, func(p *Lease) bool { return p.Engine() == r.l.members[i].engine })
 		switch {
 		case joined:
 			m.Answer = voting.Granted
@@ -197,7 +197,7 @@ func (r *round) count() (s voting.State, again time.Duration) {
 // have decided. What it finds is no answer to this round: asking again may bring another one.
 func (r *round) learn() {
 	for i := range r.l.members {
-		m, executor := &r.members[i], r.l.members[i].m.engine.Executor
+		m, executor := &r.members[i], r.l.members[i].engine.Executor
 		if m.Answer != voting.Open {
 			continue
 		}

@@ -123,7 +123,10 @@ func lockedReplica(t *testing.T, srv *redistest.Server) *replica {
 
 func awaitFree(t *testing.T, srv *redistest.Server, key string) {
 	t.Helper()
-	redistest.Eventually(t, redistest.Patience, key+" is free", func() bool { return srv.Admin().Exists(t.Context(), key).Val() == 0 })
+	redistest.Eventually(t, redistest.Patience, key+" is free", func() bool {
+		n, err := srv.Admin().Exists(t.Context(), key).Result()
+		return n == 0 && err == nil
+	})
 }
 
 func TestLocker_RedisAwayAtTheStart(t *testing.T) {
@@ -144,6 +147,7 @@ func TestLocker_RedisAwayInTheMiddleAndAtTheEnd(t *testing.T) {
 	b.isRefused(holdfast.ErrUnavailable)
 	end()
 	srv.Restart()
+	awaitFree(t, srv, "report")
 	b.begin()()
 }
 

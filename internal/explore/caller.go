@@ -1,11 +1,13 @@
 package explore
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/validity"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // caller is one caller, and what it knows.
@@ -259,7 +261,7 @@ redis.call('del', KEYS[1]) redis.call('publish', KEYS[2], '0') return 1`
 
 func (c *caller) java(text string, args ...string) any {
 	w, k := c.w, c.of().keys
-	a := w.redis.raw(w.db, w.now, w.listening(), text, []string{k.Lock.(string), k.Channel()}, args)
+	a := w.redis.raw(w.db, w.now, w.listening(), text, []string{k.Lock.(string), k.Channel(), wire.PermitSet(c.of().Name)}, args)
 	w.db = a.after
 	for _, m := range a.sent {
 		w.post(m)
@@ -272,7 +274,11 @@ func (c *caller) asks() {
 	for _, p := range c.w.procs {
 		p.turn[c.Locks[0]] = false
 	}
-	if c.java(javaTake, javaID, "600000") == int64(-3) {
+	take, args := javaTake, []string{javaID, "600000"}
+	if n := c.of().Permits; n > 0 {
+		take, args = javaTakePermit, []string{javaPermit, strconv.FormatInt(c.w.now.UnixMilli(), 10), strconv.Itoa(n)}
+	}
+	if c.java(take, args...) == int64(-3) {
 		c.phase = inside
 		c.w.judge.foreign(c)
 	}
@@ -280,6 +286,10 @@ func (c *caller) asks() {
 
 func (c *caller) javaUnlocks() {
 	c.w.judge.gives(c, 0)
-	c.java(javaGive, javaID)
+	if c.of().Permits > 0 {
+		c.java(javaGivePermit, javaPermit)
+	} else {
+		c.java(javaGive, javaID)
+	}
 	c.phase = gone
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/vredis"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // court feeds the judge: what callers have, and what the server has, after each step. It also has the rules of these worlds alone. Its methods that
@@ -34,7 +34,7 @@ func newCourt(w *World) *court {
 	for n := range w.plan.Locks {
 		of := &w.plan.Locks[n]
 		l := judge.NewLock(of.Name, of.Name, of.Kind == lock.WriteKind)
-		l.Shell, l.Loose = of, of.Kind != lock.FairKind
+		l.Shell, l.Loose, l.Permits = of, of.Kind != lock.FairKind && of.Kind != lock.SemaphoreKind, of.Permits
 		j.locks = append(j.locks, l)
 		j.since = append(j.since, map[int]arrival{})
 	}
@@ -69,7 +69,11 @@ func (p *process) Air(*judge.Lock) judge.Air {
 	return judge.Air{Healthy: p.state == running, Calm: true}
 }
 func (j *court) Wakes(l *judge.Lock, _ *judge.Wait) judge.Waking {
-	return judge.Waking{Free: !l.Held(), Bound: promptly}
+	free := !l.Held()
+	if l.Permits > 0 {
+		free = j.suffices(l)
+	}
+	return judge.Waking{Free: free, Bound: promptly}
 }
 
 func (j *court) Of(l *judge.Lock, id string) judge.Process {
@@ -93,9 +97,12 @@ func (l lease) Ends() time.Duration { return l.j.time(l.Deadline()) }
 // granted is called with each lease that a caller gets.
 func (j *court) granted(c *caller, l *lock.Lease, reentry bool) {
 	n, h, p := l.Of().Shell.(int), l.Hold(), c.p()
-	x := &judge.Claim{Process: p, Who: fmt.Sprint("caller ", c.id), Owner: fmt.Sprint(p.id, "#", h.Number), Write: l.Kind() != lock.ReadKind, Locks: j.locks[n : n+1], Lease: lease{l, j}}
+	x := &judge.Claim{Process: p, Who: fmt.Sprint("caller ", c.id), Owner: fmt.Sprint(p.id, "#", h.Number), Write: !l.Kind().Shared(), Permits: h.Terms.Permits, Locks: j.locks[n : n+1], Lease: lease{l, j}}
 	x.Stands = func(id string) bool {
 		h := l.Hold() // a downgrade makes another one
+		if n := h.Terms.Permits; n > 0 {
+			return judge.IsFor(p.owner(h), id)
+		}
 		return strings.TrimSuffix(id, ":write") == strings.TrimSuffix(p.owner(h), ":write") && (h.Converting() || id == p.owner(h))
 	}
 	c.claims = append(c.claims, x)
@@ -117,7 +124,7 @@ func (j *court) gives(c *caller, i int) {
 
 // foreign is a claim of one of Redisson's.
 func (j *court) foreign(c *caller) {
-	x := &judge.Claim{Process: &process{}, Who: "one of Redisson's", Owner: javaID, Write: true, Locks: j.locks[c.Locks[0] : c.Locks[0]+1], Until: 1 << 62}
+	x := &judge.Claim{Process: &process{}, Who: "one of Redisson's", Owner: javaID, Write: c.of().Permits == 0, Permits: min(1, c.of().Permits), Locks: j.locks[c.Locks[0] : c.Locks[0]+1], Until: 1 << 62}
 	c.claims = append(c.claims, x)
 	j.Granted(x)
 }
@@ -140,7 +147,7 @@ func (j *court) look() {
 			}
 		}
 		for _, k := range keys {
-			if k.Expires == 0 && !strings.HasPrefix(k.Name, "redisson_lock_token") {
+			if k.Expires == 0 && !strings.HasPrefix(k.Name, "redisson_lock_token") && w.semaphore(k.Name) == nil {
 				j.fails("ttl", "%s has none", k.Name)
 			}
 		}
@@ -163,50 +170,37 @@ func (j *court) look() {
 }
 
 // read returns what the server has of a lock.
-func (j *court) read(l *judge.Lock, keys []vredis.Key) (st judge.State) {
-	of, now := l.Shell.(*Name), j.Now()
-	at := func(millis int64) time.Duration {
-		if millis == 0 {
-			return 0
+func (j *court) read(l *judge.Lock, keys []vredis.Key) judge.State {
+	of := l.Shell.(*Name)
+	return judge.Read(func(args ...string) any {
+		at := slices.IndexFunc(keys, func(k vredis.Key) bool { return k.Name == args[1] })
+		if at < 0 {
+			at, keys = len(keys), append(keys[:len(keys):len(keys)], vredis.Key{Name: args[1]})
 		}
-		return j.time(time.UnixMilli(millis))
-	}
-	deadlines := map[string]float64{}
-	for _, k := range keys {
-		switch k.Name {
-		case of.keys.Deadlines:
-			for i, id := range k.List {
-				deadlines[id] = k.Scores[i]
-			}
-		case l.Name:
-			st.Until = at(k.Expires)
-			for i := 0; i < len(k.List); i += 2 {
-				if id := k.List[i]; id != "mode" {
-					st.Holders = append(st.Holders, judge.Holder{ID: id, Until: st.Until, Since: now})
-				}
-			}
-		case of.keys.Queue:
-			st.Queue = k.List
+		return answerOf(&keys[at], args)
+	}, l, of.keys.Queue.(string), of.keys.Deadlines.(string), j.Now(), func(millis int64) time.Duration { return j.time(time.UnixMilli(millis)) })
+}
+
+// answerOf is what the server answers to a command that reads a key.
+func answerOf(k *vredis.Key, args []string) any {
+	switch args[0] {
+	case "get":
+		return k.Text
+	case "pexpiretime":
+		return k.Expires
+	case "zcard":
+		return int64(len(k.List))
+	case "zscore":
+		if i := slices.Index(k.List, args[2]); i >= 0 {
+			return k.Scores[i]
 		}
+		return nil
 	}
-	for _, id := range st.Queue {
-		st.Kept = append(st.Kept, at(int64(deadlines[id])))
+	all := make([]any, len(k.List))
+	for i, s := range k.List {
+		all[i] = s
 	}
-	if !l.Sides {
-		return st
-	}
-	for i := range st.Holders {
-		h := &st.Holders[i]
-		if strings.HasSuffix(h.ID, ":write") {
-			continue
-		}
-		h.Until = 0
-		right := wire.ReadRight(l.Name, h.ID)
-		if k := slices.IndexFunc(keys, func(k vredis.Key) bool { return k.Name == right }); k >= 0 {
-			h.Until = at(keys[k].Expires)
-		}
-	}
-	return st
+	return all
 }
 
 // asks is called before the server runs a request for places.
@@ -224,6 +218,11 @@ func (j *court) asks(f *flight) {
 	}
 	j.at = j.w.now
 	for _, l := range j.locks {
+		if f.script == protocol.PermitStay {
+			for _, id := range judge.PermitsOf(argument(all[1])) {
+				l.Stayed[id] = true
+			}
+		}
 		if !l.Loose {
 			j.Lapse(l)
 		}
@@ -280,6 +279,11 @@ func (j *court) memory(f *printer) {
 		writer, reader, ids := j.Memory(l)
 		f.int(int64(writer))
 		f.int(int64(reader))
+		f.len(l.Permits)
+		f.len(l.Beside)
+		for _, h := range l.State.Holders {
+			f.bool(l.Stayed[h.ID])
+		}
 		f.len(len(ids))
 		for _, id := range ids {
 			f.ids(id)

@@ -92,8 +92,12 @@ func (w *World) strike(s step) {
 	case Dies:
 		w.dies(w.procs[s.n])
 	case Deletes:
-		w.judge.deleted = true
-		w.judge.locks[s.n].Excused = 1 << 62
+		if n := w.plan.Locks[s.n].Permits; n > 0 { // no lease is lost
+			w.judge.locks[s.n].SetPermits(n)
+		} else {
+			w.judge.deleted = true
+			w.judge.locks[s.n].Excused = 1 << 62
+		}
 		w.db = w.db.Without(w.plan.Locks[s.n].keys.Lock.(string))
 	}
 }

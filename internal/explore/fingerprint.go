@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -41,6 +42,8 @@ func (w *World) fingerprint() fingerprint {
 	f := &printer{w: w, known: make(map[unsafe.Pointer]int, 64), b: make([]byte, 0, 2048)}
 	f.int(int64(w.faults))
 	f.int(int64(w.late))
+	f.len(w.sets)
+	f.time(w.cut)
 	for _, p := range w.procs {
 		f.process(p)
 	}
@@ -121,9 +124,12 @@ func (f *printer) clock(ms int64) {
 	}
 }
 
-// ids writes a text with owner ids in it.
+// ids writes a text with owner ids in it, or of permits.
 func (f *printer) ids(s string) {
-	const prefix = "hf-00000000-0000-4000-8000-00000000000"
+	const prefix, rest = "hf-0000000", len("-0000-4000-8000-000000000000")
+	for ; strings.HasPrefix(s, "\x00\x00\x00"); s = s[wire.PermitBytes:] {
+		f.ids(judge.PermitID(s[:wire.PermitBytes]))
+	}
 	for {
 		before, after, found := strings.Cut(s, prefix)
 		f.text(before)
@@ -131,7 +137,7 @@ func (f *printer) ids(s string) {
 			return
 		}
 		process := int(after[0] - '0')
-		s = strings.TrimPrefix(after[1:], ":")
+		s = strings.TrimPrefix(after[1+rest:], ":")
 		digits := 0
 		for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' {
 			digits++
@@ -279,7 +285,7 @@ func (f *printer) answer(x *flight) {
 		f.b = append(f.b, 'a')
 		f.len(len(r))
 		for i, a := range r {
-			if len(r) == 5 && i == 3 {
+			if len(r) >= 5 && i == 3 {
 				f.clock(a.(int64))
 			} else {
 				f.int(a.(int64))

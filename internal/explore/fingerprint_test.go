@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // A search visits one of the states that have the same fingerprint, so what is reachable only from another is never judged. Any two of
@@ -38,6 +39,11 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 		return func(w *World) { w.db = w.redis.raw(w.db, w.now, nil, command, nil, args).after }
 	}
 	const set = "redis.call('set', 'k', 'v', unpack(ARGV))"
+	permit := func(process int) func(w *World) {
+		return func(w *World) {
+			text("redis.call('zadd', 'k', 1, ARGV[1])", wire.Permits(w.procs[process].says.Owners, 1001, 1))(w)
+		}
+	}
 	states := map[string]func(w *World){
 		"a claim":                            func(*World) {},
 		"one hold has expired":               expired(1001),
@@ -65,6 +71,12 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 		"one with 61 ms":                     text(set, "px", "61"), // 'z' as a varint
 		"one with 62 ms":                     text(set, "px", "62"),
 		"a list":                             text("redis.call('rpush', 'k', 'a', 'b')"),
+		"a permit":                           permit(0),
+		"a permit of the other process":      permit(1),
+		"permits of which some were held":    func(w *World) { w.judge.locks[0].Permits = 1 },
+		"and beside them others":             func(w *World) { w.judge.locks[0].Permits, w.judge.locks[0].Beside = 1, 1 },
+		"their number was set":               func(w *World) { w.sets, w.cut = 1, w.now },
+		"it was set before":                  func(w *World) { w.sets, w.cut = 1, epoch },
 		"two lists":                          text("redis.call('rpush', 'k', 'a') redis.call('rpush', 'l', 'b')"),
 	}
 	after := func(change func(w *World)) fingerprint {

@@ -1,12 +1,14 @@
 package explore
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
@@ -72,13 +74,20 @@ func (w *World) judgeLoss(c *caller, v *lock.Verdict) {
 }
 
 func (w *World) judgeReason(p *process, l *lock.Lease, reason lock.Reason) {
-	if !w.judge.deleted && !w.judge.expired[strings.TrimSuffix(p.owner(l.Hold()), ":write")] {
+	id := strings.TrimSuffix(p.owner(l.Hold()), ":write")
+	if n := l.Hold().Terms.Permits; n > 0 {
+		id = strings.TrimSuffix(id, fmt.Sprint(":", n)) // the first of them
+	}
+	if !w.judge.deleted && !w.judge.expired[id] {
 		w.judge.fails("lost without cause", "process %d says that a lease was lost, and it was not: %s", p.id, reason)
 	}
 }
 
 // judgeTry is called with each request for a lock.
 func (w *World) judgeTry(p *process, t *lock.Try) {
+	if t.Hold.Terms.Permits > 0 && w.faults > 0 {
+		return // it may repeat what it had asked before, beside what it has given back
+	}
 	if p.turn[t.Of().Shell.(int)] {
 		w.judge.fails("turn", "it was the turn of one of Redisson's, and process %d asks", p.id)
 	}
@@ -106,10 +115,13 @@ func (j *court) clean(p *process) {
 		return
 	}
 	for _, k := range w.db.Keys(w.now) {
-		if k.Kind == "zset" {
+		if k.Kind == "zset" && w.semaphore(k.Name) == nil {
 			continue // tombstones; and the list tells whether there is a place
 		}
 		for _, id := range k.List {
+			if k.Kind == "zset" {
+				id = judge.PermitID(id)
+			}
 			if strings.HasPrefix(id, p.says.Owners) {
 				j.fails("forsaken hold", "process %d is at rest, and %s has its %s", p.id, k.Name, id)
 			}
@@ -125,15 +137,17 @@ func (j *court) all() {
 		return
 	}
 	for _, k := range w.db.Keys(w.now) {
-		if !strings.HasPrefix(k.Name, "redisson_lock_token") && !strings.HasPrefix(k.Name, "holdfast_tombstones") {
+		if !strings.HasPrefix(k.Name, "redisson_lock_token") && !strings.HasPrefix(k.Name, "holdfast_tombstones") && !w.mayStay(k) {
 			j.fails("left behind", "%s", k.Name)
 		}
 	}
 }
 
-// patience is called when time has to pass. Nothing in these worlds lasts for longer.
+// most is how long a world lasts.
+const most = 5 * time.Minute
+
+// patience is called when time has to pass.
 func (j *court) patience() {
-	const most = 5 * time.Minute
 	for _, c := range j.w.callers {
 		if c.phase == waiting && j.w.now.Sub(epoch) > most {
 			j.fails("starved", "caller %d waits forever", c.id)
@@ -143,6 +157,13 @@ func (j *court) patience() {
 
 // passing is called before time passes.
 func (j *court) passing(to time.Time) {
+	for _, l := range j.locks {
+		for _, h := range l.State.Holders {
+			if l.Permits > 0 && h.Until <= j.time(to) {
+				j.expired[h.ID] = true
+			}
+		}
+	}
 	for _, k := range j.w.db.Keys(j.w.now) {
 		if k.Kind == "hash" && k.Expires != 0 && k.Expires <= to.UnixMilli() {
 			for i := 0; i < len(k.List); i += 2 {
@@ -169,7 +190,7 @@ func (j *court) atRest() {
 	died := slices.ContainsFunc(w.procs, func(p *process) bool { return p.state == dead })
 	for _, k := range w.db.Keys(w.now) {
 		place := k.Kind == "list" || k.Kind == "zset"
-		if strings.HasPrefix(k.Name, "redisson_lock_token") || died && place {
+		if strings.HasPrefix(k.Name, "redisson_lock_token") || died && place || w.mayStay(k) {
 			continue
 		}
 		j.fails("left behind", "%s", k.Name)

@@ -74,6 +74,14 @@ var hunts = []hunt{
 	{"a process that is told keeps what lingers", "WithLinger", 0, "forsaken hold|kept from others"},
 	{"no message to the process where a lock lingers", "WithLinger", 0, "forsaken hold|kept from others"},
 	{"replicas are not waited for", "replicas", 0, "not acknowledged"},
+
+	// Of semaphores.
+	{"permits come back twice", "permits", 0, "permits|overlap"},
+	{"a renewal of permits adds them again", "Extend of permits", 0, "permits|forsaken hold"},
+	{"no tombstone of a claim of permits", "a late copy of permits", 0, "forsaken hold"},
+	{"a claim of many permits is passed by others", "turns of three", 0, "order"},
+	{"permits that have ended are lost", "permits of the dead, beside Redisson", 0, "permits"},
+	{"a deleted number forgets the permits that are held", "a deleted number", 0, "permits|overlap"},
 }
 
 // The judges are as good as the bugs that they find, in the library's own code.

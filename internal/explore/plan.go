@@ -20,6 +20,7 @@ type Plan struct {
 	Replicas                   bool          // grants wait for the acknowledgement of one replica
 	Closes                     []int         // the processes that may close
 	Ordered                    bool          // callers come in their order
+	Sets                       []int         // how many permits the first lock is said to have, one after the other (SetPermits)
 
 	Faults []Fault // that may happen
 	Most   int     // how many of them in one run
@@ -33,6 +34,8 @@ type Name struct {
 	Name string
 	Kind lock.Kind // a family
 	keys *wire.Keys
+
+	Permits int // of a semaphore
 }
 
 // Caller is one that wants a lock, once.
@@ -47,6 +50,7 @@ type Caller struct {
 	MaxHold, AtLeast time.Duration
 	Linger           time.Duration
 	Fencing, Fixed   bool
+	Permits          int // of a semaphore: how many it wants
 	terms            *protocol.Terms
 }
 
@@ -72,7 +76,7 @@ const (
 	Uncounted                 // the inbox's connection is at a server that is a replica now: it passes on what its master publishes, which counts no listener
 	Stops                     // a process stops
 	Dies                      // a process dies
-	Deletes                   // another client deletes the lock
+	Deletes                   // another client deletes the lock; of a semaphore the number of permits that are available
 	Unreplicated              // a replica does not acknowledge in time
 )
 
@@ -93,9 +97,12 @@ func (p *Plan) complete() *Plan {
 	}
 	for i := range p.Locks {
 		l := &p.Locks[i]
-		if l.Kind == lock.WriteKind {
+		switch l.Kind {
+		case lock.WriteKind:
 			l.keys = wire.NewRWKeys(l.Name)
-		} else {
+		case lock.SemaphoreKind:
+			l.keys = wire.NewSemaphoreKeys(l.Name)
+		default:
 			l.keys = wire.NewKeys(l.Name)
 		}
 	}
@@ -105,8 +112,12 @@ func (p *Plan) complete() *Plan {
 		if c.Locks == nil {
 			c.Locks = []int{0}
 		}
+		if p.Locks[c.Locks[0]].Kind == lock.SemaphoreKind {
+			c.Kind, c.Permits = lock.SemaphoreKind, max(1, c.Permits)
+		}
 		c.terms = &protocol.Terms{}
-		c.terms.Options = lock.Options{TTL: p.TTL, MaxHold: c.MaxHold, AtLeast: c.AtLeast, Linger: c.Linger, Fencing: c.Fencing, Fixed: c.Fixed}
+		c.terms.Options = lock.Options{TTL: p.TTL, MaxHold: c.MaxHold, AtLeast: c.AtLeast, Linger: c.Linger, Fencing: c.Fencing, Fixed: c.Fixed, Permits: c.Permits}
+		c.terms.Total = p.Locks[c.Locks[0]].Permits
 		if p.Replicas {
 			c.terms.Acks = &command.Acks{Replicas: 1, Timeout: 100 * time.Millisecond}
 		}

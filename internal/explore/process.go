@@ -64,7 +64,8 @@ func newProcess(w *World, id int) *process {
 		Epoch: epoch.Add(-time.Millisecond), Poll: w.plan.Poll, Slice: w.plan.Slice, ReadSlice: w.plan.Slice, Patience: w.plan.Patience,
 		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow, Unanswered: errUnanswered,
 	}
-	p.says = protocol.Process{Owners: fmt.Sprintf("hf-00000000-0000-4000-8000-00000000000%d:", id), Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
+	owners, _ := wire.PermitOwner(fmt.Sprintf("%08x000040008000%012x", id, 0)) // permits tell of whom they are
+	p.says = protocol.Process{Owners: owners, Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
 	p.heap = renewal.NewHeap[*lock.Hold](p.set.Epoch)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
 	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))

@@ -29,6 +29,7 @@ const (
 	does
 	unlocks
 	closes
+	sets
 	recovers // a process goes on, or its inbox is at the right server again
 	passes   // time
 	strikes  // a fault
@@ -92,6 +93,9 @@ func (w *World) steps() (all []step) {
 			add(recovers, p.id)
 		}
 	}
+	if w.isCut() && !w.cut.Add(cutFor).After(w.now) {
+		add(sets, 0)
+	}
 	if at, some := w.next(); some && !w.outlives(at) && (len(all) == 0 || prompt && w.late < w.plan.Late) {
 		all = append(all, step{what: passes, option: len(all) > 0})
 	}
@@ -99,6 +103,9 @@ func (w *World) steps() (all []step) {
 		if c.phase == inside && c.then < len(c.Then) && (c.Java || c.p().state == running) {
 			all = append(all, step{what: unlocks, n: n, option: true})
 		}
+	}
+	if w.sets < len(w.plan.Sets) {
+		all = append(all, step{what: sets, option: true})
 	}
 	for _, n := range w.plan.Closes {
 		if p := w.procs[n]; !p.closed && p.state == running {
@@ -128,6 +135,9 @@ func (w *World) hasTwin(n int) bool {
 
 // isFree reports whether the lock that c waits for is, and nothing is on the way: one of Redisson's asks when a TTL is over.
 func (w *World) isFree(c *caller) bool {
+	if c.of().Permits > 0 {
+		return len(w.flights) == 0 && w.isAvailable(c.of())
+	}
 	return len(w.flights) == 0 && !w.db.Has(c.of().keys.Lock.(string), w.now)
 }
 
@@ -165,6 +175,8 @@ func (w *World) take(s step) {
 		w.callers[s.n].unlocks()
 	case closes:
 		w.procs[s.n].close()
+	case sets:
+		w.setPermits()
 	case recovers:
 		p := w.procs[s.n]
 		if p.state == stopped {
@@ -185,7 +197,7 @@ func (w *World) take(s step) {
 		w.judge.passing(next)
 		w.now = next
 		for _, c := range w.callers {
-			if _, has := w.db.Field(c.of().Name, javaID, next); c.Java && c.phase == inside && !has {
+			if _, has := w.db.Field(c.of().Name, javaID, next); c.Java && c.Permits == 0 && c.phase == inside && !has {
 				w.judge.gives(c, 0)
 				c.phase = gone
 			}

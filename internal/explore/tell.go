@@ -44,6 +44,8 @@ func (w *World) tell(s step) string {
 		return call() + " " + [...]string{Extends: "extends", Reenters: "re-enters", ReentersToRead: "re-enters to read"}[w.callers[s.n].Then[w.callers[s.n].then]]
 	case unlocks:
 		return call() + " unlocks"
+	case sets:
+		return fmt.Sprintf("there are to be %d permits", w.plan.Sets[w.sets])
 	case closes:
 		return proc() + " closes"
 	case recovers:

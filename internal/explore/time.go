@@ -104,6 +104,12 @@ func (w *World) next() (at time.Time, some bool) {
 			add(f.sent.Add(f.patience))
 		}
 	}
+	if t, ok := w.nextEnd(); ok {
+		add(t)
+	}
+	if w.isCut() {
+		add(w.cut.Add(cutFor))
+	}
 	for _, k := range w.db.Keys(w.now) {
 		if k.Expires != 0 && k.Kind != "list" && !strings.Contains(k.Name, "timeout:{") {
 			add(time.UnixMilli(k.Expires))

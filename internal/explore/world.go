@@ -27,6 +27,8 @@ type World struct {
 	flights []*flight // requests that have been sent, in this order
 
 	faults, late int        // that have happened
+	sets         int        // how many of the plan's Sets have been done
+	cut          time.Time  // when the last of them was
 	deferred     []func()   // see after
 	random       *rand.Rand // what the library draws; nil: always the same
 	judge        *court

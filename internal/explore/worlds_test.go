@@ -27,6 +27,9 @@ var anyFault = []Fault{Leaves, Fails, Loses, Strands, Mute, Cut, Stops, Dies}
 func mutex() []Name { return []Name{{Name: "x", Kind: lock.MutexKind}} }
 func fair() []Name  { return []Name{{Name: "x", Kind: lock.FairKind}} }
 func rw() []Name    { return []Name{{Name: "x", Kind: lock.WriteKind}} }
+func permits(n int) []Name {
+	return []Name{{Name: "x", Kind: lock.SemaphoreKind, Permits: n}}
+}
 func two() []Name {
 	return []Name{{Name: "x", Kind: lock.MutexKind}, {Name: "y", Kind: lock.MutexKind}}
 }
@@ -69,6 +72,15 @@ func worlds() []*Plan {
 		{Name: "Multi", Locks: two(), Callers: []Caller{{Locks: []int{0, 1}}, {Process: 1, Locks: []int{0, 1}}}},
 		{Name: "replicas", Locks: mutex(), Replicas: true, Callers: []Caller{{}, {Process: 1}}, Faults: []Fault{Unreplicated, Fails}, Most: 1},
 		{Name: "beside Redisson", Locks: mutex(), Callers: []Caller{{}, {}, {Java: true}}, Faults: []Fault{Leaves}, Most: 1},
+		{Name: "permits", Locks: permits(2), Callers: []Caller{{Permits: 2}, {Process: 1}}, Faults: anyFault, Most: 1},
+		{Name: "two and one", Locks: permits(2), Callers: []Caller{{Permits: 2}, {}, {Process: 1}}, Faults: []Fault{Leaves}, Most: 1, Ordered: true},
+		{Name: "a late copy of permits", Locks: permits(2), Callers: []Caller{{Permits: 2}}, Faults: []Fault{Fails, Leaves}, Most: 2, Late: 1},
+		{Name: "turns of three", Locks: permits(2), Callers: []Caller{{}, {Process: 1, Permits: 2}, {Process: 2}}, Ordered: true},
+		{Name: "Extend of permits", Locks: permits(2), Callers: []Caller{{Permits: 2, Then: []Then{Extends}}, {Process: 1}}},
+		{Name: "permits that stay", Locks: permits(2), Callers: []Caller{{Permits: 2, AtLeast: time.Second}, {Process: 1}}, Faults: []Fault{Fails}, Most: 1},
+		{Name: "a deleted number", Locks: permits(2), Callers: []Caller{{}, {Process: 1, Permits: 2}}, Faults: []Fault{Deletes, Fails}, Most: 1},
+		{Name: "SetPermits", Locks: permits(2), Sets: []int{1, 2}, Callers: []Caller{{Permits: 2}, {Process: 1}}, Faults: []Fault{Fails}, Most: 1},
+		{Name: "permits of the dead, beside Redisson", Locks: permits(2), Callers: []Caller{{Permits: 2}, {Process: 1}, {Java: true}}, Faults: []Fault{Dies}, Most: 1},
 		{Name: "beside two of Redisson's", Locks: mutex(), Callers: []Caller{{Fixed: true}, {Fixed: true}, {Java: true}, {Java: true}}, Ordered: true},
 	}
 }
@@ -107,6 +119,12 @@ func large() []*Plan {
 	add("replicas", mutex(), slices.Concat(anyFault, []Fault{Unreplicated}), many(m, m, m, m, m)...).Replicas = true
 	add("Close", fair(), anyFault, many(f, f, f, f, f, f)...).Closes = []int{0, 1}
 	add("TryLock", fair(), anyFault, Caller{Kind: f}, Caller{Process: 1, Kind: f, Once: true}, Caller{Process: 1, Kind: f}, Caller{Kind: f, Once: true}, Caller{Process: 1, Kind: f})
+	some := func(more ...Caller) []Caller {
+		return append([]Caller{{Permits: 2}, {Process: 1, Permits: 3}, {Process: 2}, {}, {Process: 1}, {Process: 2, Permits: 2}, {Process: 1, Once: true}}, more...)
+	}
+	add("permits", permits(3), anyFault, some()...)
+	add("permits that change", permits(3), slices.Concat(anyFault, []Fault{Deletes}), some()...).Sets = []int{2, 4, 1, 3}
+	add("permits beside Redisson", permits(3), anyFault, some(Caller{Java: true}, Caller{Permits: 2, AtLeast: time.Second})...)
 	add("deleted", mutex(), []Fault{Deletes, Fails, Leaves}, many(m, m, m, m, m)...)
 	add("beside Redisson", mutex(), anyFault, Caller{}, Caller{Process: 1}, Caller{}, Caller{Java: true}, Caller{Process: 1})
 	return all

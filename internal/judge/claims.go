@@ -21,8 +21,8 @@ func (j *Judge) Exclusion(l *Lock) {
 	}
 	permits := 0
 	for i, a := range valid {
-		if permits += a.Permits; permits > l.Permits {
-			j.Fail(l, "overlap", "%v: %s has permits, and so have others: %d of %d", l, a.Who, permits, l.Permits)
+		if permits += a.Permits; permits > l.Permits+l.Beside {
+			j.Fail(l, "overlap", "%v: %s has permits, and so have others: %d of %d", l, a.Who, permits, l.Permits+l.Beside)
 		}
 		for _, b := range valid[:i] {
 			if (a.Write || b.Write) && a.Owner != b.Owner {
@@ -62,7 +62,7 @@ func (j *Judge) covered(l *Lock, c *Claim) {
 
 // Uncovered says what Redis has instead of a hold for c that lasts until a deadline; "": it has one.
 func (l *Lock) Uncovered(c *Claim, deadline time.Duration) string {
-	why := "none"
+	why, missing := "none", max(1, c.Permits)
 	for _, h := range slices.Concat(l.State.Holders, l.Promised) {
 		switch {
 		case l.Sides && c.Write && !isWriter(h.ID):
@@ -71,8 +71,11 @@ func (l *Lock) Uncovered(c *Claim, deadline time.Duration) string {
 		case h.Until < deadline:
 			why = fmt.Sprintf("one until %v", h.Until)
 		default:
-			return ""
+			missing--
 		}
+	}
+	if missing <= 0 {
+		return ""
 	}
 	return why
 }

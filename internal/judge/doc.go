@@ -6,7 +6,7 @@
 //
 // Exclusion (claims.go). Overlap: two owners' leases are valid at one instant. Claim without hold: a lease is valid for longer than Redis
 // keeps the lock for its process, or a Redlock's for longer than a majority of members do. TTL: a lock has none. Token: a fencing token is not larger
-// than those before.
+// than those before. Permits (lock.go): of a semaphore, those that are available and those that are held are not as many as there are.
 //
 // Order (queue.go). Order: a lock is granted past a waiter that stands before in the queue. Queue: it is not in the order of arrival.
 // Resurrection (lock.go): an owner id that was given back holds the lock again.

@@ -98,6 +98,11 @@ func (s *story) claim(p *actor, owner string, write bool, ends time.Duration) *C
 	return &Claim{Process: p, Who: owner, Owner: owner, Write: write, Locks: []*Lock{s.lock}, Lease: until{s, ends}}
 }
 
+func (s *story) take(p *actor, n int) func() {
+	return s.grant(&Claim{Process: p, Who: p.name, Owner: p.name, Permits: n, Locks: []*Lock{s.lock}, Lease: until{s, 900 * ms}})
+}
+
+func (s *story) sets(n int) func()     { return func() { s.lock.SetPermits(n) } }
 func (s *story) grant(c *Claim) func() { return func() { s.Granted(c) } }
 func (s *story) end(c *Claim) func()   { return func() { s.Ends(c) } }
 func (s *story) waits(x *Wait) func()  { return func() { s.Begins(s.lock, x) } }
@@ -138,6 +143,13 @@ func TestRules(t *testing.T) {
 		{"a writer beside a reader", func(s *story) {
 			s.at(10*ms, s.has("a:1 b:2:write"), s.grant(s.claim(s.a, "1", false, 900*ms)), s.grant(s.claim(s.b, "2", true, 900*ms)))
 		}, "overlap"},
+		{"three permits of two", func(s *story) { s.at(10*ms, s.sets(2), s.has("a:1 a:2 b:1"), s.take(s.a, 2), s.take(s.b, 1)) }, "overlap"},
+		{"held when the number was cut", func(s *story) { s.at(10*ms, s.sets(2), s.has("a:1 a:2"), s.take(s.a, 2), s.sets(1)) }, ""},
+		{"others than these", func(s *story) {
+			s.at(10*ms, s.sets(2), s.has("a:1 b:1"), s.take(s.b, 1), s.sets(1), s.has("b:1"), s.take(s.b, 1))
+		}, "overlap"},
+		{"a permit that Redis has not got", func(s *story) { s.at(10*ms, s.sets(2), s.has("a:1"), s.take(s.a, 2)) }, "claim without hold"},
+		{"a permit is lost", func(s *story) { s.at(10*ms, s.sets(2), func() { s.Wrote(s.lock, State{Missing: 1}) }) }, "permits"},
 		{"two at a time, after a deletion", func(s *story) {
 			s.at(10*ms, s.has("a:1:write"), s.grant(s.claim(s.a, "1", true, 900*ms)))
 			s.at(20*ms, s.lose(), s.has(""), s.has("b:2:write"), s.grant(s.claim(s.b, "2", true, 900*ms)))

@@ -14,6 +14,7 @@ type Lock struct {
 	Members []*Lock // of a Redlock; else nil
 	Permits int     // of a semaphore: how many there are; 0: it is none
 	Most    int     // of these, how many a caller wants at most
+	Beside  int     // beside these, so many were held when the number was cut, and are still
 	Loose   bool    // its queue is not only Holdfast's: the order of arrival is not judged
 	Shell   any     // what the world has of it
 
@@ -44,6 +45,7 @@ func (l *Lock) String() string { return l.Title }
 type State struct {
 	Wrong   bool          // it holds something that is none
 	Holders []Holder      // of a semaphore, its permits by the owner ids that they would have alone
+	Missing int           // how many permits are neither available nor held; below 0: there are more than there should be
 	Until   time.Duration // when the key expires, or the first permit ends; 0: it does not
 	Queue   []string
 	Kept    []time.Duration // until when their places are
@@ -169,7 +171,17 @@ func (j *Judge) Wrote(l *Lock, st State) {
 			j.Fail(l, "resurrection", "%v: %s has it again, which was given back at %v", l, h.ID, at)
 		}
 	}
+	l.Beside = min(l.Beside, max(0, len(st.Holders)-l.Permits))
+	if st.Missing != 0 && j.Now() > l.Excused {
+		j.Fail(l, "permits", "%v: of %d, %d are neither available nor held", l, l.Permits, st.Missing)
+	}
 	j.lines(l, queue)
+}
+
+// SetPermits is called before a script says how many permits there are. Those that are held stay so.
+func (l *Lock) SetPermits(n int) {
+	l.Beside = max(0, len(l.State.Holders)-n)
+	l.Permits = n
 }
 
 // GivenBack is called when an owner id was given back. It belongs to one hold, and is never used again.

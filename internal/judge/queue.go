@@ -117,8 +117,8 @@ func number(id string) int64 {
 	return n
 }
 
-// isFor reports whether a place is that of a holder: of a semaphore it is a claim of some permits, each of which is a holder.
-func isFor(place, holder string) bool {
+// IsFor reports whether a place is that of a holder: of a semaphore it is a claim of some permits, each of which is a holder.
+func IsFor(place, holder string) bool {
 	parts := strings.Split(place, ":")
 	if len(parts) != 3 || !strings.HasPrefix(holder, parts[0]+":") {
 		return place == holder
@@ -141,7 +141,7 @@ func (j *Judge) Order(l *Lock, before *State, by string) {
 		if held || l.Stayed[h.ID] || !wire.IsOurs(h.ID) {
 			continue
 		}
-		place := slices.IndexFunc(before.Queue, func(id string) bool { return isFor(id, h.ID) })
+		place := slices.IndexFunc(before.Queue, func(id string) bool { return IsFor(id, h.ID) })
 		if place < 0 {
 			place = len(before.Queue)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -15,6 +16,9 @@ func Read(do func(args ...string) any, l *Lock, queue, times string, now time.Du
 	fields, ok := []any(nil), true
 	if l.Permits > 0 {
 		st.Holders, st.Until = readPermits(do, l, now, at)
+		if count, err := strconv.Atoi(fmt.Sprint(do("get", l.Name))); err == nil {
+			st.Missing = l.Permits - count - int(do("zcard", wire.PermitSet(l.Name)).(int64))
+		}
 	} else {
 		fields, ok = do("hgetall", l.Name).([]any)
 	}
@@ -52,10 +56,7 @@ func readPermits(do func(args ...string) any, l *Lock, now time.Duration, at fun
 	held, _ := do("zrange", wire.PermitSet(l.Name), "0", "-1").([]any)
 	for _, permit := range held {
 		ends, _ := do("zscore", wire.PermitSet(l.Name), permit.(string)).(float64)
-		id := hex.EncodeToString([]byte(permit.(string)))
-		prefix, _ := wire.PermitOwner(id)
-		number, _ := strconv.ParseUint(id[2*wire.PermitManager:], 16, 64)
-		h := Holder{ID: fmt.Sprint(prefix, number), Until: at(int64(ends)), Since: now}
+		h := Holder{ID: PermitID(permit.(string)), Until: at(int64(ends)), Since: now}
 		if h.Until <= now {
 			continue
 		}
@@ -64,4 +65,24 @@ func readPermits(do func(args ...string) any, l *Lock, now time.Duration, at fun
 		}
 	}
 	return permits, first
+}
+
+// PermitID is the owner id that a permit would have alone.
+func PermitID(permit string) string {
+	id := hex.EncodeToString([]byte(permit))
+	prefix, _ := wire.PermitOwner(id)
+	number, _ := strconv.ParseUint(id[2*wire.PermitManager:], 16, 64)
+	return fmt.Sprint(prefix, number)
+}
+
+// PermitsOf are the holders that the permits of a claim are, see State.
+func PermitsOf(claim string) (ids []string) {
+	at := strings.LastIndex(claim, ":")
+	n, _ := strconv.Atoi(claim[at+1:])
+	manager, first, _ := strings.Cut(claim[:at], ":")
+	number, _ := strconv.Atoi(first)
+	for i := range n {
+		ids = append(ids, fmt.Sprint(manager, ":", number+i))
+	}
+	return ids
 }

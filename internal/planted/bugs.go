@@ -258,15 +258,17 @@ var Bugs = []Bug{
 		"if acks == nil || r.AckErr", "if acks == nil || BUG || r.AckErr"}}},
 
 	// Semaphores.
-	{Name: "permits come back twice", Quick: true, By: "overlap", Shape: Semaphores, Edits: []Edit{{"scripts/lib/permit.lua",
+	{Name: "permits come back twice", Quick: true, By: "permits|overlap", Shape: Semaphores, Edits: []Edit{{"scripts/lib/permit.lua",
 		"local had = redis.pcall('zrem', held, unpack(permits))", "local had = redis.pcall('zrem', held, unpack(permits)) and #permits"}}},
-	{Name: "a renewal of permits adds them again", By: "resurrection|overlap", Shape: Semaphores, Edits: []Edit{
+	{Name: "a renewal of permits adds them again", By: "resurrection|permits|overlap", Shape: Semaphores, Edits: []Edit{
 		{"scripts/permit_renew.lua", "redis.pcall('zadd', held, 'xx', 'gt', unpack", "redis.pcall('zadd', held, unpack"},
 		{"scripts/permit_renew.lua", "local live, said = left_of(held, kept, now)", "local live, said = 1"}}},
 	{Name: "no tombstone of a claim of permits", By: "resurrection|forsaken hold", Shape: Semaphores, Edits: []Edit{{"scripts/permit_release.lua",
 		"if burial and burial ~= '0' then", "if false then"}}},
 	{Name: "a claim of many permits is passed by others", By: "order|lost wake-up", Shape: Semaphores, Edits: []Edit{{"scripts/permit_acquire.lua",
 		"or not next and o.room(id)", "or o.room(id)"}}},
-	{Name: "permits that have ended are lost", By: "lost wake-up|not free in the end", Shape: Semaphores, Edits: []Edit{{"scripts/lib/permit.lua",
+	{Name: "permits that have ended are lost", By: "permits|lost wake-up|not free in the end", Shape: Semaphores, Edits: []Edit{{"scripts/lib/permit.lua",
 		"redis.call('incrby', available, ended)", "redis.call('incrby', available, 0)"}}},
+	{Name: "a deleted number forgets the permits that are held", By: "permits|overlap", Shape: NoWorld, Edits: []Edit{{"scripts/lib/permit.lua",
+		"redis.call('incrby', available, total - members)", "redis.call('incrby', available, total)"}}},
 }

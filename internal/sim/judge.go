@@ -2,9 +2,7 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -178,7 +176,7 @@ func (j *court) afterLocked(c call, touched []*unit) {
 		case c.script == "force_release":
 			j.freesLocked(u, c)
 		case c.script == "permit_release":
-			for _, id := range permitsOf(c.args[0]) {
+			for _, id := range judge.PermitsOf(c.args[0]) {
 				u.givenBackLocked(id)
 			}
 		case strings.HasSuffix(c.script, "_release"):
@@ -189,18 +187,6 @@ func (j *court) afterLocked(c call, touched []*unit) {
 			}
 		}
 	}
-}
-
-// permitsOf are the holders that the permits of a claim are, see judge.State.
-func permitsOf(claim string) (ids []string) {
-	at := strings.LastIndex(claim, ":")
-	n, _ := strconv.Atoi(claim[at+1:])
-	manager, first, _ := strings.Cut(claim[:at], ":")
-	number, _ := strconv.Atoi(first)
-	for i := range n {
-		ids = append(ids, fmt.Sprint(manager, ":", number+i))
-	}
-	return ids
 }
 
 // givenBackLocked says that a script has given an owner id back, if the server has not refused that.

@@ -96,6 +96,7 @@ var imports = map[string][]string{
 	"/examples/downloads":        {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 	"/examples/nightly-job":      {"", "github.com/redis/go-redis/v9"},
 	"/examples/leader":           {"", "github.com/redis/go-redis/v9"},
+	"/examples/upload":           {"", "github.com/redis/go-redis/v9"},
 	"/examples/fenced-writer":    {"", "github.com/redis/go-redis/v9"},
 	"/examples/readers-migrator": {"", "github.com/redis/go-redis/v9", "golang.org/x/sync/errgroup"},
 }

@@ -139,8 +139,8 @@ func (d *Director) Start(name string, args ...string) *Process {
 	return d.StartUntil("", name, args...)
 }
 
-// StartUntil is Start of a process that the director is going to kill or pause: the stage holds back the first request to Redis
-// that contains the text, and all that follow on its connection. A request is its words with a blank between them.
+// StartUntil is Start of a process that the director is going to kill or pause: the stage holds back the requests to Redis
+// that contain the text, and all that follow on their connections. A request is its words with a blank between them.
 func (d *Director) StartUntil(request, name string, args ...string) *Process {
 	l, err := newLine(request, dial(d.ctx, d.Redis))
 	d.Must(err)

@@ -9,13 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
-// line is the connection of one process to Redis, through the stage. It holds back the first request that contains a text.
+// line is the connection of one process to Redis, through the stage. It holds back requests that contain a text, all of
+// them: a client may send one again over another connection.
 type line struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
 	until    string        // "": no request is held back
-	reached  chan struct{} // closed when that request has come
-	goOn     chan struct{} // closed to let it pass
+	reached  chan struct{} // closed when the first one has come
+	goOn     chan struct{} // closed to let them pass
 	done     chan struct{} // closed by close
 	once     sync.Once     // closes reached
 	running  sync.WaitGroup
@@ -121,19 +122,16 @@ func (l *line) forward(process io.Reader, redis io.Writer) {
 	}
 }
 
-// holdBack waits with the request that is to be held back. It returns false if that never passes.
+// holdBack waits with a request that is to be held back. It returns false if that never passes.
 func (l *line) holdBack(request string) bool {
 	if l.until == "" || !strings.Contains(request, l.until) {
 		return true
 	}
-	first := false
-	l.once.Do(func() { close(l.reached); first = true })
-	if first {
-		select {
-		case <-l.goOn:
-		case <-l.done:
-			return false
-		}
+	l.once.Do(func() { close(l.reached) })
+	select {
+	case <-l.goOn:
+		return true
+	case <-l.done:
+		return false
 	}
-	return true
 }

@@ -35,7 +35,7 @@ type scenario struct {
 var scenarios = map[string]scenario{
 	"flash-sale": flashSale, "stock-decrement": stockDecrement, "gateway": gateway,
 	"nightly-job": nightlyJob, "fenced-writer": fencedWriter, "readers-migrator": readersMigrator,
-	"leader": leader, "downloads": downloads,
+	"leader": leader, "downloads": downloads, "upload": upload,
 }
 
 const (

@@ -207,3 +207,22 @@ func TestDownloads_Recipe(t *testing.T) {
 	run := play(t, "downloads", "--recipe")
 	run.wantWrong("after the death only ")
 }
+
+// Both files are published once, although one worker dies with the ticket and one with the lock. The second request waits for the first file.
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	run := play(t, "upload")
+	run.wantRight()
+	run.order("request-1: has uploaded one", "-: worker-1 is killed before it has the lock", "worker-2: publishes one", "-: worker-3 is killed just before it publishes", "worker-4: publishes two")
+	run.order("worker-4: finds the ticket used", "worker-4: publishes two", "-: published: one, two")
+	if got := run.find(`^(finds) the ticket used`); got != "finds" {
+		t.Errorf("%q, want one worker to come after another", got)
+	}
+}
+
+// The second request comes in between, and the first file is lost.
+func TestUpload_Recipe(t *testing.T) {
+	t.Parallel()
+	run := play(t, "upload", "--recipe")
+	run.wantWrong("file one was published 0 times")
+}

@@ -85,6 +85,7 @@ var unrunnable = map[string]string{
 	"go get github.com/holdfast-go/holdfast":                   "the module is not published yet",
 	"go get github.com/holdfast-go/holdfast/contrib/gocron":    "nor is this one",
 	"go get github.com/holdfast-go/holdfast/contrib/asynq":     "nor is this one",
+	"go get github.com/holdfast-go/holdfast/contrib/tusd":      "nor is this one",
 	"go get github.com/holdfast-go/holdfast/contrib/goose":     "nor is this one",
 	"go get github.com/holdfast-go/holdfast/contrib/certmagic": "nor is this one",
 

@@ -308,13 +308,3 @@ func TestContended_FadesAway(t *testing.T) {
 		}
 	})
 }
-
-func TestLocks_OfNilManager(t *testing.T) {
-	var m *holdfast.Manager
-	for l := range m.Locks() {
-		t.Errorf("%+v", l)
-	}
-	if got := m.Contended(3); got != nil {
-		t.Errorf("%v", got)
-	}
-}

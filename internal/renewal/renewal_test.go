@@ -68,64 +68,6 @@ func run(t *testing.T, f func(t *testing.T, s *Scheduler[string], l *log)) {
 
 const ttl = 30 * time.Second
 
-func TestRenewal_AThirdOfTheTTLAfterTheRequestWasSent(t *testing.T) {
-	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
-		it := &Item[string]{Value: "a"}
-		sent := time.Now()
-		time.Sleep(3 * time.Second) // a slow round trip
-		deadline := s.Add(it, sent, ttl, ttl, true)
-		if want := sent.Add(ttl - validity.Margin(ttl)); !deadline.Equal(want) {
-			t.Errorf("deadline +%v, want +%v: it must count from before the request", deadline.Sub(sent), want.Sub(sent))
-		}
-		time.Sleep(7500 * time.Millisecond)
-		synctest.Wait()
-		if len(l.renewed) != 1 || l.renewed[0].at != 10*time.Second {
-			t.Errorf("renewals %v, want one at 10s", l.renewed)
-		}
-	})
-}
-
-func TestRenewal_UnansweredIsAskedAgainUntilTheDeadline(t *testing.T) {
-	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
-		s.Add(&Item[string]{Value: "a"}, time.Now(), ttl, ttl, true)
-		time.Sleep(ttl)
-		synctest.Wait()
-		deadline := ttl - validity.Margin(ttl)
-		if n := len(l.renewed); n < 19 || n > 20 { // every second from 10s to 29.4s
-			t.Errorf("asked %d times", n)
-		}
-		if len(l.expired) != 1 || l.expired[0].at != deadline {
-			t.Errorf("expired %v, want once at %v", l.expired, deadline)
-		}
-		if s.Len() != 0 {
-			t.Error("an expired item is still scheduled")
-		}
-	})
-}
-
-func TestRenewal_FailureIsRetriedWithinTheWindow(t *testing.T) {
-	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
-		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, ttl, true)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		s.Retry(it)
-		time.Sleep(validity.RetryAfter(ttl))
-		synctest.Wait()
-		if len(l.renewed) != 2 {
-			t.Fatalf("renewals %v, want a second one after the pause", l.renewed)
-		}
-		if _, ok := s.Confirm(it, time.Now(), ttl, ttl); !ok {
-			t.Error("Confirm of a scheduled item reports false")
-		}
-		time.Sleep(9 * time.Second)
-		synctest.Wait()
-		if len(l.renewed) != 2 || len(l.expired) != 0 {
-			t.Errorf("renewals %v, expired %v", l.renewed, l.expired)
-		}
-	})
-}
-
 func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}

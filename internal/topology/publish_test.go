@@ -12,40 +12,47 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// AC-54. A peer that is not Holdfast, such as Redisson in a cluster, releases and listens.
+// AC-54. A peer that is not Holdfast, such as Redisson in a cluster, releases and listens. Servers before Redis 7 know no sharded messages:
+// plain ones are used in both directions.
 func TestPublish_PeersHearEachOther(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	for _, mode := range publishModes(c) {
-		t.Run(mode.String(), func(t *testing.T) {
-			f := newForeigner(t, c, mode)
-			m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
+		t.Run(mode.String(), func(t *testing.T) { peersHearEachOther(newForeigner(t, c, mode), mode) })
+	}
+	t.Run("before Redis 7", func(t *testing.T) {
+		old := redistest.StartCluster(t, redistest.WithoutShardedMessages())
+		peersHearEachOther(newForeigner(t, old, holdfast.PublishClassic), holdfast.PublishAuto)
+	})
+}
 
-			// The peer's release wakes Holdfast's waiter.
-			f.lock(name)
-			got := wait(t, m, name)
-			f.awaitListeners(name, 1)
-			released := f.unlock(name)
-			lease := <-got
-			wantPrompt(t, released)
+func peersHearEachOther(f foreigner, mode holdfast.PublishMode) {
+	t, c := f.T, f.c
+	m := clients(t, c, 1, append(unpolled, holdfast.WithPublishMode(mode))...)[0]
 
-			// Holdfast's release wakes the peer's waiter.
-			node := c.Owner(name).Admin()
-			subscribe := node.Subscribe
-			if f.sharded {
-				subscribe = node.SSubscribe
-			}
-			sub := subscribe(within(t), locktest.Channel(name))
-			defer sub.Close()
-			if _, err := sub.ReceiveTimeout(within(t), patience); err != nil { // the confirmation
-				t.Fatal(err)
-			}
-			locktest.MustUnlock(t, lease)
-			msg, err := sub.ReceiveMessage(within(t))
-			if err != nil || msg.Payload != "0" {
-				t.Errorf("theirs received %v, %v", msg, err)
-			}
-		})
+	// The peer's release wakes Holdfast's waiter.
+	f.lock(name)
+	got := wait(t, m, name)
+	f.awaitListeners(name, 1)
+	released := f.unlock(name)
+	lease := <-got
+	wantPrompt(t, released)
+
+	// Holdfast's release wakes the peer's waiter.
+	node := c.Owner(name).Admin()
+	subscribe := node.Subscribe
+	if f.sharded {
+		subscribe = node.SSubscribe
+	}
+	sub := subscribe(within(t), locktest.Channel(name))
+	defer sub.Close()
+	if _, err := sub.ReceiveTimeout(within(t), patience); err != nil { // the confirmation
+		t.Fatal(err)
+	}
+	locktest.MustUnlock(t, lease)
+	msg, err := sub.ReceiveMessage(within(t))
+	if err != nil || msg.Payload != "0" {
+		t.Errorf("theirs received %v, %v", msg, err)
 	}
 }
 
@@ -239,29 +246,5 @@ func TestPublish_ManyNames(t *testing.T) {
 				return true
 			})
 		})
-	}
-}
-
-// A server that does not know sharded messages, as before Redis 7: plain ones are used in
-// both directions.
-func TestPublish_OldServer(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, redistest.WithoutShardedMessages())
-	f := newForeigner(t, c, holdfast.PublishClassic)
-	m := clients(t, c, 1, unpolled...)[0]
-	f.lock(name)
-	got := wait(t, m, name)
-	f.awaitListeners(name, 1)
-	released := f.unlock(name)
-	lease := <-got
-	wantPrompt(t, released)
-	sub := c.Owner(name).Admin().Subscribe(within(t), locktest.Channel(name))
-	defer sub.Close()
-	if _, err := sub.ReceiveTimeout(within(t), patience); err != nil {
-		t.Fatal(err)
-	}
-	locktest.MustUnlock(t, lease)
-	if msg, err := sub.ReceiveMessage(within(t)); err != nil || msg.Payload != "0" {
-		t.Errorf("theirs received %v, %v", msg, err)
 	}
 }

@@ -126,21 +126,3 @@ func TestSentinel_WaiterSurvivesTheFailover(t *testing.T) {
 		t.Errorf("Unlock: %v", err) // lost: the old master has granted it before it knew that it is a replica
 	}
 }
-
-// AC-88. A master that must not write without a replica: no lock, no key, and the error
-// says so.
-func TestReplicas_MinReplicasToWrite(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t, redistest.WithArgs("--min-replicas-to-write", "1"))
-	m := manager(t, srv.Client(t))
-	if _, err := m.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrNotAcquired) {
-		t.Errorf("TryLock: %v, want ErrUnavailable", err)
-	}
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- locktest.MustLock(t, m.Mutex(name)) }()
-	troubles := m.Stats().Troubles
-	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
-	srv.RequireNoKeys(t)
-	srv.Admin().ConfigSet(context.Background(), "min-replicas-to-write", "0")
-	locktest.MustUnlock(t, <-got)
-}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"net"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -128,18 +126,4 @@ func TestHelpAndVersion(t *testing.T) {
 			t.Errorf("holdfast %s shows the hidden command", args)
 		}
 	}
-}
-
-// The other tests run the test binary as the command. This one runs what users do.
-func TestBuiltCommand(t *testing.T) {
-	t.Parallel()
-	exe := filepath.Join(t.TempDir(), "holdfast.exe")
-	if out, err := exec.Command("go", "build", "-o", exe, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	out, err := exec.Command(exe, "demo").CombinedOutput()
-	if err != nil {
-		t.Fatalf("holdfast demo: %v\n%s", err, out)
-	}
-	wantSale(t, string(out), 10, 100, 4)
 }

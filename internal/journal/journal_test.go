@@ -13,40 +13,6 @@ import (
 	"time"
 )
 
-// More losses in a second than are written one by one share a line, which counts them and names some.
-func TestJournal_SumsUpBursts(t *testing.T) {
-	var out bytes.Buffer
-	j := New(slog.New(slog.NewTextHandler(&out, nil)))
-	const n = 20 * burstLines
-	for i := range n {
-		j.Lost(fmt.Sprint("many:", i), "deadline")
-	}
-	if err := j.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	told := 0
-	for _, line := range lines {
-		if _, rest, found := strings.Cut(line, ", and others"); found {
-			var more int
-			if _, err := fmt.Sscanf(rest[strings.Index(rest, "count="):], "count=%d", &more); err != nil {
-				t.Error(err)
-			}
-			told += more
-		} else {
-			told++
-		}
-	}
-	if told != n || len(lines) >= n { // on a slow machine it takes more than one second
-		t.Errorf("%d lines tell of %d losses of %d", len(lines), told, n)
-	}
-	for _, name := range []int{0, burstLines - 1} {
-		if !strings.Contains(out.String(), fmt.Sprintf("lock=many:%d ", name)) {
-			t.Errorf("no line of its own for %d", name)
-		}
-	}
-}
-
 var errGone = errors.New("gone")
 
 // blocked is a handler that waits before each line, and keeps what is written.

@@ -58,16 +58,3 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
-
-// Of two clocks the one that has come further counts.
-func TestUntil(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	if got := until(now, now.Add(time.Second)); got != time.Second {
-		t.Errorf("%v, want a second", got)
-	}
-	slept := now.Round(0).Add(time.Minute) // the wall clock alone has gone on
-	if got := until(slept, now.Add(time.Second)); got != -59*time.Second {
-		t.Errorf("after a sleep of the host: %v, want -59 s", got)
-	}
-}

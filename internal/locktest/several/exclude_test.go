@@ -1,7 +1,6 @@
 package several
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -53,7 +52,7 @@ func TestRedlock_OfEveryKindExcludes(t *testing.T) {
 	}
 }
 
-// Readers share a majority; a writer is alone.
+// Readers share a majority; a writer is alone. The crowd of TestRedlock_ReadersAndWritersGetOnWithoutAMinority does it in loops.
 func TestRedlock_ReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	all := Servers(t, 3)
@@ -67,35 +66,6 @@ func TestRedlock_ReadersAndWriters(t *testing.T) {
 	_, err = one.TryLock(t.Context())
 	locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 	locktest.MustUnlock(t, w)
-
-	const aWriter = 1000
-	var inside atomic.Int32
-	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for _, c := range []struct {
-		Candidate
-		weight int32
-	}{{one, 1}, {two, 1}, {writer, aWriter}, {all.CandidateFor(t, writeSide), aWriter}} {
-		wg.Go(func() {
-			for range 15 {
-				lease, err := c.Lock(ctx)
-				if err != nil {
-					t.Errorf("Lock: %v", err)
-					return
-				}
-				if n := inside.Add(c.weight); n > aWriter || n < aWriter && c.weight == aWriter {
-					t.Errorf("a writer is not alone: %d", n)
-				}
-				<-time.After(rand.N(locktest.Visit))
-				inside.Add(-c.weight)
-				if err := locktest.Unlock(lease); err != nil {
-					t.Errorf("Unlock: %v", err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 	all.clean(t)
 }
 

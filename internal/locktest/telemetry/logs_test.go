@@ -40,7 +40,7 @@ func TestLogs_ManyLostLeases(t *testing.T) {
 			}
 			count += more
 		}
-		if count != n {
+		if count != n || len(rest) == 0 || len(log.With("holdfast: lease lost lock=many:0 ")) != 1 {
 			t.Errorf("%d lines tell of %d losses of %d", len(alone)+len(rest), count, n)
 		}
 	})

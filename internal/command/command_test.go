@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,41 +31,6 @@ func TestCall_GetsItsOwnReply(t *testing.T) {
 		}
 		for _, b := range srv.seen() {
 			redistest.WantMost(t, len(b), nearBatch, "a batch of %d")
-		}
-	})
-}
-
-// The server is sent a script in full at its first use and after it has forgotten it,
-// and by its digest otherwise.
-func TestScript_IsSentInFullOnlyWhenNeeded(t *testing.T) {
-	known := false
-	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
-		var sent []string
-		srv.answer = func(ctx context.Context, cmd *redis.Cmd) {
-			sent = append(sent, cmd.Args()[argCommand].(string))
-			switch {
-			case cmd.Args()[argScript] == testScript.text:
-				known = true
-				echo(ctx, cmd)
-			case known:
-				echo(ctx, cmd)
-			default:
-				cmd.SetErr(redis.ErrNoScript)
-			}
-		}
-		call := func() {
-			t.Helper()
-			if r := <-submit(t, x, "k", time.Second).replies; r.Outcome != Answered || r.Value != "k" {
-				t.Errorf("got %v, %v, %v", r.Outcome, r.Value, r.Err)
-			}
-		}
-		call()
-		call()
-		known = false // SCRIPT FLUSH
-		call()
-		call()
-		if want := []string{"eval", "evalsha", "evalsha", "eval", "evalsha"}; !slices.Equal(sent, want) {
-			t.Errorf("sent %q, want %q", sent, want)
 		}
 	})
 }
@@ -313,12 +277,3 @@ type blocker struct{ called, thaw chan struct{} }
 func (b blocker) Replied(*Call, Reply) { close(b.called); <-b.thaw }
 func (blocker) Overdue(*Call)          {}
 func (blocker) Stranded(*Call)         {}
-
-func TestMissingReply_IsUnknown(t *testing.T) {
-	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
-		srv.answer = func(context.Context, *redis.Cmd) {} // neither value nor error
-		if r := <-submit(t, x, "k", time.Second).replies; r.Outcome != Unknown || r.Err == nil {
-			t.Errorf("got %v, %v", r.Outcome, r.Err)
-		}
-	})
-}

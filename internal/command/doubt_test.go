@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -39,69 +37,6 @@ func TestDoubt_SilentServerIsNotFlooded(t *testing.T) {
 		}
 	}
 	redistest.WantMost(t, p.Count(redistest.Command("ping")), 8, "%d PINGs in two seconds of silence")
-}
-
-// Each call that went over a dead connection is told of, once, and a copy of it is answered.
-func TestDoubt_DeadConnectionsAreReplaced(t *testing.T) {
-	srv := redistest.Start(t)
-	for name, change := range map[string]func(*redis.Options){
-		"default":                 nil,
-		"no pool for pipelines":   func(o *redis.Options) { o.PipelinePoolSize = -1 },
-		"small pools":             func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 3, 3 },
-		"first in, first out":     func(o *redis.Options) { o.PoolFIFO = true },
-		"contexts have deadlines": func(o *redis.Options) { o.ContextTimeoutEnabled = true },
-		"RESP2":                   func(o *redis.Options) { o.Protocol = 2 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := srv.Proxy(t)
-			x := New(p.ClientWith(t, change))
-			defer stop(t, x)
-			for round := range 4 {
-				<-call(t, x, countScript, name)[0].replies
-				p.Forget()
-				o := call(t, x, countScript, name)[0]
-				<-o.stranded
-				if r := <-call(t, x, countScript, name)[0].replies; r.Outcome != Answered {
-					t.Fatalf("round %d: the copy is %v, %v", round, r.Outcome, r.Err)
-				}
-				redistest.WantMost(t, len(o.stranded), 0, "told twice")
-				select {
-				case r := <-o.replies: // on a slow machine its lane can have given up by now
-					if r.Outcome == Answered {
-						t.Error("answered over a dead connection")
-					}
-				default:
-				}
-			}
-		})
-	}
-}
-
-// Connections die again and again, far more often than go-redis has turns for requests that wait for its read timeout.
-func TestDoubt_DeadAgainAndAgain(t *testing.T) {
-	srv := redistest.Start(t)
-	for name, change := range map[string]func(*redis.Options){
-		"default":         func(o *redis.Options) { o.ReadTimeout = time.Hour },
-		"small pools":     func(o *redis.Options) { o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 2, 2 },
-		"one connection":  func(o *redis.Options) { o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 1, -1 },
-		"two connections": func(o *redis.Options) { o.ReadTimeout, o.PoolSize, o.PipelinePoolSize = time.Hour, 1, 1 },
-		"no read timeout": func(o *redis.Options) { o.ReadTimeout = -1 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := srv.Proxy(t)
-			x := New(p.ClientWith(t, change))
-			defer stop(t, x)
-			<-call(t, x, countScript, name)[0].replies
-			for round := range 40 {
-				p.Forget()
-				if r := repeated(t, x, name); r.Outcome != Answered {
-					t.Fatalf("round %d: %v, %v", round, r.Outcome, r.Err)
-				}
-			}
-		})
-	}
 }
 
 // warms calls Warm when its call is answered, and goes on when the first connection is being made.

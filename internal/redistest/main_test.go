@@ -6,34 +6,15 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if stacks := leftovers(); code == 0 && stacks != "" {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", stacks)
+	if err := Leaked(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// leftovers returns the stacks of this package's goroutines that still run. One
-// that has just signalled its end may need a moment to be gone.
-func leftovers() string {
-	var found []string
-	for deadline := time.Now().Add(Patience); ; runtime.Gosched() {
-		found = nil
-		buf := make([]byte, 1<<20)
-		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "/redistest.") && !strings.Contains(g, "redistest.TestMain") {
-				found = append(found, g)
-			}
-		}
-		if len(found) == 0 || time.Now().After(deadline) {
-			return strings.Join(found, "\n\n")
-		}
-	}
 }
 
 // fakeTB records failures instead of passing them on, for tests of failing.

@@ -35,6 +35,9 @@ func TestForgotten_AgainAndAgain(t *testing.T) {
 		"full pools":      func(o *redis.Options) { o.PoolSize = commandPool },
 		"two connections": func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, 1 },
 		oneConnection:     func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, -1 },
+		"other options": func(o *redis.Options) {
+			o.PipelinePoolSize, o.PoolFIFO, o.ContextTimeoutEnabled, o.Protocol = -1, true, true, 2
+		},
 	}
 	locks := map[string]func(m []*holdfast.Manager) (holdfast.Locker, error){
 		"Mutex":     func(m []*holdfast.Manager) (holdfast.Locker, error) { return m[0].Mutex("a"), nil },

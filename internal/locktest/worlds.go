@@ -132,7 +132,7 @@ var witnesses = []string{
 	"FlushedScripts", "IsWokenByTheMessage", "KilledPubSubIsReplaced", "MaxHoldIsReleasedByUnlock", "NamesOfAnyShape",
 	"TokensGrowHoweverItIsGranted", "TryLockOfAHeldLockIsOneCommand", "TwiceIsErrNotHeldAndTouchesNobody", "TwoCommandsPerHandOver",
 	"AnotherProcessGetsWhatLingers", "GivingUpLeavesNoDrift", "MixedOrderWithRedisson", "DowngradeOfRedisson", "IsRenewed", "OverARestart",
-	"ReadersOfThreeProcessesComeInTogether", "TryRLock", "UpgradeIsADeadlock", "WriterLearnsOfAnEarlierEnd",
+	"ReadersOfThreeProcessesComeInTogether", "TryRLock", "UpgradeIsADeadlock", "WriterLearnsOfAnEarlierEnd", "ByAMessage", "ReaderByAMessage",
 }
 
 // inQuick reports whether a scenario runs with a kind on a real server where repetitions are left out: a witness, and what is

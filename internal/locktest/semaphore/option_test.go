@@ -175,8 +175,11 @@ func TestSemaphore_InACluster(t *testing.T) {
 
 // W4: a caller of another process wants permits; and WithWanted, which permits cannot say, changes nothing.
 func TestSemaphore_Wanted(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		within := locktest.Patience
+		if testing.Short() { // in fake time
+			within = 1100 * time.Millisecond
+		}
 		a, b := user(t, srv, 1, append(locktest.Unasked, holdfast.WithWanted())...), user(t, srv, 1, locktest.Unasked...)
 		for _, by := range []*holdfast.Semaphore{a, b} {
 			lease := acquire(t, a, 1)
@@ -189,7 +192,7 @@ func TestSemaphore_Wanted(t *testing.T) {
 			next := by.AcquireAsync(t.Context(), 1)
 			select {
 			case <-lease.Wanted():
-			case <-time.After(1100 * time.Millisecond):
+			case <-time.After(within):
 				t.Error("it is not wanted")
 			}
 			unlock(t, lease)

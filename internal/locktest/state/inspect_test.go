@@ -240,8 +240,7 @@ func TestInspect_Value(t *testing.T) {
 
 // Callers of a process with different values have holds of their own.
 func TestInspect_ValuesAreNotPassedOn(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, locktest.Unasked...)
 		first := locktest.MustLock(t, m.Mutex("a", holdfast.WithValue("1")))
 		waits := locktest.Waits(t, m.Mutex("a", holdfast.WithValue("2")))

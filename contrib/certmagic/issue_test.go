@@ -122,8 +122,10 @@ func TestIssue_KilledProcess(t *testing.T) {
 	awaitWaiters(t, locks, domainLock, 1)
 	last := redistest.StartProcess(t, "server", srv.Addr(), files)
 	awaitWaiters(t, locks, domainLock, 2)
+	dead := time.Now()
 	killed.Kill()
 	next.Expect(t, "issues")
+	t.Logf("issues %v after the first process was killed, with a lease of a second", time.Since(dead))
 	next.Send("go on")
 	redistest.Want(t, last.Expect(t, "serves"), next.Expect(t, "serves"), "one process %q, the other %q")
 }

@@ -17,14 +17,6 @@ type places struct {
 	leavers []*Hold   // are to leave it next; counted in Lock.releasing
 }
 
-// firstPlace is the bid of the first waiter, if each has its own; nil: there is none.
-func (lk *Lock) firstPlace() *Bid {
-	if front := lk.waiters.head; front != nil && kinds[lk.Family].bidsEach {
-		return front.bid
-	}
-	return nil
-}
-
 // Waiters of a fair lock stand in its queue in Redis, in the order of their calls. The
 // executor's lanes may overtake each other, so that order is kept here: the first
 // waiter asks for the lock, and those behind it join together, in one request at a

@@ -87,23 +87,9 @@ func (lk *Lock) rests() bool {
 	return false
 }
 
-// Lingering is the hold that lingers; nil: none does.
-func (lk *Lock) Lingering() *Hold {
-	if lk.hold != nil && lk.hold.phase == lingering {
-		return lk.hold
-	}
-	for _, h := range lk.shared.all() {
-		if h.phase == lingering {
-			return h
-		}
-	}
-	return nil
-}
-
-// takeUp gives a hold that lingers to a caller that has just come. It returns nil if none does that the caller can use.
-func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
-	h := lk.Lingering()
-	if h == nil || !h.serves(by) || !h.reusable(m) {
+// takeUp gives h, which lingers, to a caller that has just come. It returns nil if the caller cannot use it.
+func (lk *Lock) takeUp(m *Moment, h *Hold, by *By) *Lease {
+	if !h.serves(by) || !h.reusable(m) {
 		return nil
 	}
 	lk.unused, h.Lingers = 0, 0
@@ -115,16 +101,6 @@ func (lk *Lock) takeUp(m *Moment, by *By) *Lease {
 
 // dismiss gives a hold that lingers back to Redis.
 func (lk *Lock) dismiss(m *Moment, h *Hold) { lk.giveUp(m, h, nil) }
-
-// dismissAll does so with the one that a lock has, if it has one.
-func (lk *Lock) dismissAll(m *Moment) {
-	if h := lk.Lingering(); h != nil {
-		lk.dismiss(m, h)
-	}
-	if lk.alarm == alarmLinger {
-		lk.disarm() // a caller waits now
-	}
-}
 
 // Dismiss is the event that too many locks linger. h did when that was found out.
 func (lk *Lock) Dismiss(m *Moment, h *Hold) {

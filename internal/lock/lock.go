@@ -77,6 +77,14 @@ func (lk *Lock) Private() *Hold {
 	return nil
 }
 
+// firstPlace is the bid of the first waiter, if each has its own; nil: there is none.
+func (lk *Lock) firstPlace() *Bid {
+	if front := lk.waiters.head; front != nil && kinds[lk.Family].bidsEach {
+		return front.bid
+	}
+	return nil
+}
+
 // IsOver reports whether nothing is left of it: it is to be forgotten.
 func (lk *Lock) IsOver() bool { return lk.life == lifeOver }
 
@@ -245,6 +253,19 @@ func (lk *Lock) Holds() []*Hold {
 // Held is the hold that excludes all other owners; nil: there is none.
 func (lk *Lock) Held() *Hold { return lk.hold }
 
+// Lingering is the hold that lingers; nil: none does.
+func (lk *Lock) Lingering() *Hold {
+	if lk.hold != nil && lk.hold.phase == lingering {
+		return lk.hold
+	}
+	for _, h := range lk.shared.all() {
+		if h.phase == lingering {
+			return h
+		}
+	}
+	return nil
+}
+
 // First is the first waiter; nil: none.
 func (lk *Lock) First() *Waiter { return lk.waiters.head }
 
@@ -258,3 +279,45 @@ func (lk *Lock) Releasing() (since time.Duration, some bool) {
 
 // WantsRequest reports whether another request for the first waiter is wanted.
 func (lk *Lock) WantsRequest() bool { return lk.missed.has(missedLock) }
+
+// sharedHolds are the holds of a lock beside which there can be others: of readers mostly one, shared by all readers of the
+// process; of a semaphore one for each owner of permits. A nil one is empty.
+type sharedHolds struct {
+	holds      []*Hold
+	converting *Downgrade // the latest; nil: there was none
+}
+
+func (lk *Lock) addShared(h *Hold) {
+	if lk.shared == nil {
+		lk.shared = new(sharedHolds)
+	}
+	lk.shared.holds = append(lk.shared.holds, h)
+}
+
+// remove takes h out, which ends in this way. The downgrade that was to make it ends too.
+func (r *sharedHolds) remove(m *Moment, h *Hold, end *Verdict) {
+	if r == nil {
+		return
+	}
+	r.holds = slices.DeleteFunc(r.holds, func(x *Hold) bool { return x == h })
+	if r.converts(h) {
+		r.converting.abandon(m, end)
+	}
+	if d := r.converting; d != nil && d.Reader == h {
+		r.converting = nil // an entry that is kept for its name (engine/registry.go) keeps no lease
+	}
+}
+
+func (r *sharedHolds) none() bool { return r == nil || len(r.holds) == 0 }
+
+// converts reports whether a downgrade is to make h, and Redis has not answered it.
+func (r *sharedHolds) converts(h *Hold) bool {
+	return r != nil && r.converting != nil && r.converting.Reader == h && !r.converting.settled
+}
+
+func (r *sharedHolds) all() []*Hold {
+	if r == nil {
+		return nil
+	}
+	return r.holds
+}

@@ -1,7 +1,5 @@
 package lock
 
-import "slices"
-
 // writeRules and readRules are those of the two sides of a read-write lock. A writer excludes all others. Readers share one hold
 // where they can, whose last Unlock gives it back: a writer of another process may wait for that.
 var (
@@ -61,46 +59,4 @@ func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
 			lk.deliver(m, w, h.grant(&w.By, ByHandoff, at), nil)
 		}
 	}
-}
-
-// sharedHolds are the holds of a lock beside which there can be others: of readers mostly one, shared by all readers of the
-// process; of a semaphore one for each owner of permits. A nil one is empty.
-type sharedHolds struct {
-	holds      []*Hold
-	converting *Downgrade // the latest; nil: there was none
-}
-
-func (lk *Lock) addShared(h *Hold) {
-	if lk.shared == nil {
-		lk.shared = new(sharedHolds)
-	}
-	lk.shared.holds = append(lk.shared.holds, h)
-}
-
-// remove takes h out, which ends in this way. The downgrade that was to make it ends too.
-func (r *sharedHolds) remove(m *Moment, h *Hold, end *Verdict) {
-	if r == nil {
-		return
-	}
-	r.holds = slices.DeleteFunc(r.holds, func(x *Hold) bool { return x == h })
-	if r.converts(h) {
-		r.converting.abandon(m, end)
-	}
-	if d := r.converting; d != nil && d.Reader == h {
-		r.converting = nil // an entry that is kept for its name (engine/registry.go) keeps no lease
-	}
-}
-
-func (r *sharedHolds) none() bool { return r == nil || len(r.holds) == 0 }
-
-// converts reports whether a downgrade is to make h, and Redis has not answered it.
-func (r *sharedHolds) converts(h *Hold) bool {
-	return r != nil && r.converting != nil && r.converting.Reader == h && !r.converting.settled
-}
-
-func (r *sharedHolds) all() []*Hold {
-	if r == nil {
-		return nil
-	}
-	return r.holds
 }

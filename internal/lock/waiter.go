@@ -141,8 +141,9 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	if shut != nil {
 		return nil, Because(Unavailable, shut), false
 	}
-	if lk.waiters.len == 0 {
-		if l := lk.takeUp(m, &w.By); l != nil {
+	idle := lk.Lingering()
+	if idle != nil && lk.waiters.len == 0 {
+		if l := lk.takeUp(m, idle, &w.By); l != nil {
 			return l, nil, false
 		}
 	}
@@ -151,7 +152,12 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 			return l, nil, false
 		}
 	}
-	lk.dismissAll(m) // what lingers, and this caller cannot use
+	if idle != nil {
+		lk.dismiss(m, idle) // this caller cannot use it
+	}
+	if lk.alarm == alarmLinger {
+		lk.disarm() // a caller waits now
+	}
 	if w.Once && lk.inTheWay(w.Kind, m.Now()) {
 		return nil, Because(NotAcquired), false
 	}

@@ -222,8 +222,8 @@ var Bugs = []Bug{
 	{Name: "what lingers is taken up after its end", Linger: true, Stall: true, Shape: OneServer, By: "claim without hold|overlap|invalid grant", Edits: []Edit{{"internal/lock/linger.go",
 		"!h.serves(by) || !h.reusable(m)", "!h.serves(by) || !BUG && !h.reusable(m)"}, {"internal/lock/loss.go",
 		"\tif !h.phase.owns() {\n\t\treturn // a late answer", "\tif !h.phase.owns() || BUG && h.phase == lingering {\n\t\treturn // a late answer"}}},
-	{Name: "a caller with other options does not end what lingers", Linger: true, By: "starved|lost wake-up|unheard|kept from others|forsaken hold", Edits: []Edit{{"internal/lock/linger.go",
-		"\tif h := lk.Lingering(); h != nil {\n\t\tlk.dismiss(m, h)", "\tif h := lk.Lingering(); h != nil && !BUG {\n\t\tlk.dismiss(m, h)"}}},
+	{Name: "a caller with other options does not end what lingers", Linger: true, By: "starved|lost wake-up|unheard|kept from others|forsaken hold", Edits: []Edit{{"internal/lock/waiter.go",
+		"\tif idle != nil {\n\t\tlk.dismiss(m, idle)", "\tif idle != nil && !BUG {\n\t\tlk.dismiss(m, idle)"}}},
 	{Name: "what lingers is never given up", Linger: true, By: "forsaken hold", Edits: []Edit{{"internal/lock/linger.go",
 		"\tif left <= 0 {\n", "\tif left <= 0 && !BUG {\n"}}},
 

@@ -81,7 +81,7 @@ func (p *Process) id(h *lock.Hold) string {
 func (p *Process) ID(h *lock.Hold) string { return p.id(h) }
 
 func marks(h *lock.Hold) wire.Marks {
-	return wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kindOf(h).writes, Value: h.Terms.Value}
+	return wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kinds[h.Kind].writes, Value: h.Terms.Value}
 }
 
 // tail is what the owner id ends with, behind the prefix of its process.
@@ -118,7 +118,7 @@ func (p *Process) offer(h *lock.Hold) any {
 func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Script, tombstones bool) []any {
 	keys := h.Keys()
 	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
-	if kindOf(h).right {
+	if kinds[h.Kind].right {
 		args = append(args, p.right(h))
 	}
 	if tombstones || h.Terms.Fencing {
@@ -160,7 +160,7 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 	if t.Deaf {
 		deaf = 1
 	}
-	script := kindOf(h).acquire
+	script := kinds[h.Kind].acquire
 	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, terms.waits[t.Place][deaf])
 	if h.Terms.Fencing {
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
@@ -185,7 +185,7 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 	case r.Rest > 0:
 		return p.stay(room, r)
 	}
-	givenUp, script := r.Left != lock.NothingLeft, kindOf(h).release
+	givenUp, script := r.Left != lock.NothingLeft, kinds[h.Kind].release
 	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, p.offer(h))
 	if h.Terms.Permits > 0 {
 		args = append(args, p.permits(h))
@@ -210,7 +210,7 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
-	k := kindOf(h)
+	k := kinds[h.Kind]
 	stays := wire.OwnerID(cmp.Or(r.Owners, p.Owners), r.Stand, wire.Marks{Writes: k.writes})
 	args := append(Stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
 	if k.right {
@@ -230,7 +230,7 @@ func burial(r *lock.Release) int64 {
 
 // Attach is the request that puts h in the place of a ticket.
 func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) {
-	k, script := kindOf(h), Attach
+	k, script := kinds[h.Kind], Attach
 	before := wire.OwnerID(t.Giver, t.Number(), wire.Marks{Writes: k.writes})
 	args := []any{h.Keys().Lock, h.Keys().Tombstones}
 	if k.right {
@@ -291,7 +291,7 @@ func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script
 	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
 		list = append(list, h.Keys().Lock)
-		if kindOf(h).right {
+		if kinds[h.Kind].right {
 			list = append(list, p.right(h))
 		}
 	}

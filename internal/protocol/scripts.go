@@ -234,8 +234,5 @@ var kinds = [...]kind{
 	lock.ReadKind:      {acquire: RWAcquire, renew: RenewRead, release: RWRelease, right: true},
 }
 
-// kindOf is the kind of a hold.
-func kindOf(h *lock.Hold) *kind { return &kinds[h.Kind] }
-
 // RenewScript renews holds of a kind.
 func RenewScript(k lock.Kind) *command.Script { return kinds[k].renew }

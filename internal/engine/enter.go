@@ -169,7 +169,7 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 		return nil, nil, nil, h.engine.explain(h.Name, v)
 	}
 	w := h.newWaiter(e, async)
-	w.Once, w.Trace, w.label, w.under = once, traceOf(trace), label, under
+	w.Once, w.Trace, w.label, w.under = once, trace, label, under
 	l, v, parked := e.lock.Enter(&ev.Moment, &w.Waiter, h.engine.shut())
 	lease := (*Lease)(l)
 	if lease != nil {

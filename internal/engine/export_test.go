@@ -66,7 +66,7 @@ func (x Inside) ReachLimitLocked() (announce func()) {
 	ev := new(event)
 	ev.begin(eng)
 	x.e.lock.ReachLimit(&ev.Moment, x.limit)
-	eng.performOrdered(ev, ev.Effects())
+	eng.performOrdered(ev, ev.Room)
 	x.e.sync(ev)
 	return func() { eng.perform(ev) }
 }

@@ -64,14 +64,14 @@ func (p *pooled) drop() {
 
 // end ends an event that took the mutexes of these entries, mostly of one.
 func (eng *Engine) end(ev *event, entries ...*entry) {
-	x := ev.Effects()
+	x := ev.Room
 	if x != nil {
 		eng.performOrdered(ev, x)
 	}
 	if l := ev.Gone; l != nil {
 		ev.gone = (*Lease)(l).closeLocked()
 	}
-	for w := ev.Told(); w != nil; w = w.NextTold() {
+	for w := ev.Told; w != nil; w = w.NextTold() {
 		w.Shell.(*waiter).settleLocked(&ev.Moment)
 	}
 	var heard []*entry
@@ -148,7 +148,7 @@ func (eng *Engine) submit(ev *event, c *command.Call) {
 // perform does the rest, when no lock is held: code of the user may run.
 func (eng *Engine) perform(ev *event) {
 	var async []*waiter // no caller that waits is kept from its outcome by code of another one
-	for w := ev.Told(); w != nil; {
+	for w := ev.Told; w != nil; {
 		next := w.NextTold() // its caller may park it again when it knows
 		if x := w.Shell.(*waiter); x.async == nil {
 			x.ready <- struct{}{} // there is room
@@ -160,9 +160,11 @@ func (eng *Engine) perform(ev *event) {
 	for _, w := range async {
 		w.tell()
 	}
-	ev.gone.Announce()
+	if ev.Gone != nil {
+		ev.gone.Announce()
+	}
 	after := ev.after
-	if x := ev.Effects(); x != nil {
+	if x := ev.Room; x != nil {
 		ends := 0
 		for i := range x.Ends {
 			n := len(x.Ends[i].Leases)

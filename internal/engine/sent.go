@@ -39,7 +39,8 @@ func (eng *Engine) sentFor(s *lock.Send) *sent {
 
 // Replied is called by the executor with the end of the request.
 func (s *sent) Replied(_ *command.Call, r command.Reply) {
-	eng := entryOf(s.of.Of()).engine
+	e := entryOf(s.of.Of())
+	eng := e.engine
 	p := events.Get().(*pooled)
 	p.said = eng.Process.Read(s.of, s.call.Script, r)
 	switch x := s.of.(type) {
@@ -49,10 +50,10 @@ func (s *sent) Replied(_ *command.Call, r command.Reply) {
 		}
 	case *lock.Try:
 		if said, believed := p.said.Total, x.Hold.Terms.Total; said > 0 && said != believed {
-			eng.Journal.OtherNumber(entryOf(x.Of()).name(), said, believed)
+			eng.Journal.OtherNumber(e.name(), said, believed)
 		}
 	}
-	eng.replied(p, s.of, &s.copy)
+	e.replied(p, s.of, &s.copy)
 }
 
 // Overdue is called by the executor when the reply takes too long.
@@ -66,19 +67,19 @@ func (s *sent) Stranded(*command.Call) {
 }
 
 // replied is the event of a reply.
-func (eng *Engine) replied(p *pooled, x lock.Request, c *lock.Copy) {
-	e, r := entryOf(x.Of()), &p.said
+func (e *entry) replied(p *pooled, x lock.Request, c *lock.Copy) {
+	r := &p.said
 	next, notice := r.Next, r.Notice // a waiter of this process
-	if next != nil && next.Of() == x.Of() {
+	if next != nil && next.Of() == &e.lock {
 		next = nil
 	}
 	if next != nil {
 		r.Next = nil
 	}
-	p.begin(eng)
+	p.begin(e.engine)
 	e.mu.Lock()
 	x.Replied(&p.Moment, c, r)
-	eng.end(&p.event, e)
+	e.engine.end(&p.event, e)
 	p.drop()
 	if next != nil { // of another entry: a mutex and a fair lock of one name have a queue in Redis
 		entryOf(next.Of()).noticed(next, notice)

@@ -199,10 +199,9 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 		s.apart.Store(waited)
 	}
 	for _, t := range s.tries {
-		eng := entryOf(t.Of()).engine
 		p := events.Get().(*pooled)
 		p.said = protocol.ReadTogether(t, r)
-		eng.replied(p, t, &lock.Copy{})
+		entryOf(t.Of()).replied(p, t, &lock.Copy{})
 	}
 }
 

@@ -50,7 +50,7 @@ func (l *Lease) detach(d time.Duration, trace context.Context) (*wire.Ticket, er
 	t := wire.NewTicket(wire.Ticket{
 		Kind: ticketKinds[l.in().Hold().Kind].letter, Giver: e.engine.Process.Owners, Key: e.mapped(), Name: l.Name(), Token: l.Token(), For: d, Permits: l.Permits(),
 	})
-	r, why := e.lock.Detach(&ev.Moment, l.in(), d, t.Number(), traceOf(trace))
+	r, why := e.lock.Detach(&ev.Moment, l.in(), d, t.Number(), trace)
 	if r != nil {
 		r.Await(told)
 	}

@@ -79,7 +79,7 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	ev.begin(e.engine)
 	ev.Date(at)
 	e.mu.Lock()
-	r, given := e.lock.Unlock(&ev.Moment, l.in(), traceOf(trace))
+	r, given := e.lock.Unlock(&ev.Moment, l.in(), trace)
 	switch {
 	case r != nil:
 		u.told = e.engine.newReady()
@@ -93,14 +93,6 @@ func (u *unlocking) begin(at time.Time, trace context.Context) {
 	if given {
 		e.engine.Stats.Released.Add(1)
 	}
-}
-
-// traceOf is ctx, which may be nil, for a request.
-func traceOf(ctx context.Context) any {
-	if ctx == nil {
-		return nil
-	}
-	return ctx
 }
 
 // wait returns the answer of the Unlock.

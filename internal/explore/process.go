@@ -106,7 +106,7 @@ func (p *process) begin() (m lock.Moment) {
 
 // end performs the effects of an event of a lock.
 func (p *process) end(l *lock.Lock, m *lock.Moment) {
-	if x := m.Effects(); x != nil {
+	if x := m.Room; x != nil {
 		p.pending += x.Report.More
 		p.relying -= x.Unrelied
 		if x.Saw > 0 {
@@ -135,7 +135,7 @@ func (p *process) end(l *lock.Lock, m *lock.Moment) {
 			p.w.judgeEnd(p, &x.Ends[i])
 		}
 	}
-	for w := m.Told(); w != nil; {
+	for w := m.Told; w != nil; {
 		next := w.NextTold()
 		w.Shell.(*caller).told(w)
 		w = next

@@ -81,9 +81,9 @@ type Moment struct {
 	polls bool          // it sends requests because no message has come
 
 	Gone *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
-	told *Waiter  // whose outcome is there, in this order; nil: none
+	Told *Waiter  // whose outcome is there, in this order: NextTold has the next one; nil: none
 	last *Waiter  // of them
-	room *Effects // nil: no others, as most events of a local hand-off
+	Room *Effects // what else it wants done; nil: nothing, as most events of a local hand-off
 }
 
 // Effects are what an event wants done outside. The steps of an event collect them in its moment, and its shell performs them:
@@ -125,14 +125,11 @@ func emptied[T any](s []T) []T {
 
 // effects returns those of the event, to add to them.
 func (m *Moment) effects() *Effects {
-	if m.room == nil {
-		m.room = m.world.Room()
+	if m.Room == nil {
+		m.Room = m.world.Room()
 	}
-	return m.room
+	return m.Room
 }
-
-// Effects returns what the event wants done beside Gone and Told; nil: nothing.
-func (m *Moment) Effects() *Effects { return m.room }
 
 // send adds a request.
 func (m *Moment) send(s Send) {
@@ -170,16 +167,13 @@ func (m *Moment) Begin(w World, s *Settings) { m.world, m.set = w, s }
 // Date sets the time of the event, which the shell has read before it.
 func (m *Moment) Date(at time.Time) { m.at, m.age = at, m.ageOf(at) }
 
-// Told returns the first waiter whose outcome is there; nil: none. NextTold has the others.
-func (m *Moment) Told() *Waiter { return m.told }
-
 // NextTold returns the next waiter that the same event has told. Once its caller knows, w may be parked again.
 func (w *Waiter) NextTold() *Waiter { return w.next }
 
 // tell adds a waiter, which has left the queue and whose outcome is there.
 func (m *Moment) tell(w *Waiter) {
 	if m.last == nil {
-		m.told = w
+		m.Told = w
 	} else {
 		m.last.next = w
 	}

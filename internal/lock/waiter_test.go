@@ -109,7 +109,7 @@ func TestWants_FollowTheState(t *testing.T) {
 		m.Begin(roomy{}, new(Settings))
 		m.Date(time.Now())
 		step(m)
-		return m.Effects()
+		return m.Room
 	}
 	event(func(m *Moment) {
 		l.arm(m, alarmPoll, time.Hour)

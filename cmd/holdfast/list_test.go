@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // 5,000 locks are listed without KEYS, and the most waited for come first.
@@ -75,7 +76,7 @@ func TestSurvey_Progress(t *testing.T) {
 	}
 }
 
-// All masters of a cluster are asked.
+// All masters of a cluster are asked. Of a lock, tombstones, subscribers and the node are shown.
 func TestList_Cluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -83,7 +84,7 @@ func TestList_Cluster(t *testing.T) {
 	m, err := holdfast.New(client)
 	must(t, err)
 	defer m.Close(context.Background())
-	var want, hosts []string
+	var want []string
 	for n := range 12 {
 		name := fmt.Sprintf("lock:%02d", n)
 		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
@@ -91,12 +92,21 @@ func TestList_Cluster(t *testing.T) {
 		}
 		want = append(want, name)
 	}
-	for _, node := range cluster.Nodes() {
-		hosts = append(hosts, node.Addr())
-	}
-	url := fmt.Sprintf("redis+cluster://:%s@%s", cluster.Nodes()[0].Password(), strings.Join(hosts, ","))
+	url := clusterURL(cluster, ":"+cluster.Nodes()[0].Password())
 	i := start(t, url, "ls", "-o", "name")
 	i.prints(t, 0, strings.Join(want, "\n")+"\n")
+
+	owner := cluster.Owner("lock:00")
+	do(t, owner, "zadd", "holdfast_tombstones:{lock:00}", 1, bobID)
+	sub := owner.Admin().Subscribe(t.Context(), "redisson_lock__channel:{lock:00}")
+	defer sub.Close()
+	_, err = sub.Receive(t.Context())
+	must(t, err)
+	i = start(t, url, "inspect", "lock:00", "-o", "jsonl")
+	i.wait(t)
+	if place := fmt.Sprintf(`"tombstones":1,"subscribers":1,"slot":%d,"node":"%s"}`, wire.Slot("lock:00"), owner.Addr()); !strings.Contains(i.stdout.String(), place) {
+		t.Errorf("inspect has no %s", place)
+	}
 	for _, node := range cluster.Nodes() {
 		if node != cluster.Owner("lock:00") {
 			node.Kill() // half of it is down

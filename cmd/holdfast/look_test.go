@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -167,34 +168,8 @@ gone
   messages 0 connections listen to the lock's channels
   slot     11139
 `},
-		{[]string{"inspect", "stuck", "-o", "json"}, 0, `
-[
-  {
-    "name": "stuck",
-    "kind": "mutex",
-    "held": true,
-    "holders": [
-      {
-        "owner": "` + aliceID + `",
-        "write": false,
-        "holdfast": true,
-        "ttl":N
-      }
-    ],
-    "moreHolders": 0,
-    "ttl":N,
-    "waiting": 0,
-    "overdue": 1,
-    "token": 0,
-    "state": "queue stale",
-    "queue": [
-      "` + bobID + `"
-    ],
-    "tombstones": 0,
-    "subscribers": 0,
-    "slot": 2972
-  }
-]
+		{[]string{"inspect", "stuck", "-o", "jsonl"}, 0, `
+{"name":"stuck","kind":"mutex","held":true,"holders":[{"owner":"` + aliceID + `","write":false,"holdfast":true,"ttl":N}],"moreHolders":0,"ttl":N,"waiting":0,"overdue":1,"token":0,"state":"queue stale","queue":["` + bobID + `"],"tombstones":0,"subscribers":0,"slot":2972}
 `},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
@@ -216,6 +191,7 @@ func TestLook_BadDays(t *testing.T) {
 	do(t, srv, "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+ping", "+hello", "+client")
 	must(t, srv.Admin().HSet(t.Context(), "user:1", "name", "Ada", "mail", "x").Err())
 	must(t, srv.Admin().HSet(t.Context(), "votes", "candidate:7", 12).Err())
+	must(t, srv.Admin().HSet(t.Context(), "schema", aliceID+":write", 1, "mode", "write").Err())
 	hold(t, srv, "held")
 	dead := redistest.Start(t)
 	dead.Kill()
@@ -254,6 +230,8 @@ func TestLook_BadDays(t *testing.T) {
 		{urlOf(srv), []string{"unlock", "gone", "--force"}, 3, `^holdfast: gone is free\n$`},
 		{urlOf(srv), []string{"wait", "held", "-w", "10ms"}, 124, `^holdfast: held is held by hf-`},
 		{urlOf(srv), []string{"wait", "gone"}, 0, `^$`},
+		{urlOf(srv), []string{"wait", "user:1"}, 125, `user:1: the key holds no lock\n$`},
+		{urlOf(srv), []string{"unlock", "schema", "--owner=" + aliceID}, 0, `schema is freed`},
 		{urlOf(srv), []string{"top", "a", "b"}, 2, `one pattern is enough`},
 		{urlOf(srv), []string{"top", "--every=1ms"}, 2, `--every must be at least 100ms`},
 		{urlOf(srv), []string{"top", "--sort=name"}, 2, `--sort is waiting, handoffs, age or ttl, not "name"`},
@@ -261,6 +239,7 @@ func TestLook_BadDays(t *testing.T) {
 		{noRights, []string{"top", "--once"}, 5, `NOPERM`},
 		{urlOf(srv), []string{"bench", "--for=1ms"}, 2, `--for must be at least 100ms`},
 		{urlOf(srv), []string{"bench", "--procs=0"}, 2, `--procs must be between 1 and 64`},
+		{"", []string{"demo", "--redis=" + urlOf(dead)}, 1, `no usable Redis: server at ` + dead.Addr() + `: .*connection refused`},
 		{urlOf(dead), []string{"bench"}, 5, `redis cannot be reached: .*connection refused`},
 		{urlOf(srv) + " " + urlOf(srv), []string{"bench"}, 2, `a Redlock has three servers or more, and --redis names 2`},
 		{urlOf(srv) + " " + urlOf(dead) + " " + urlOf(dead), []string{"ls"}, 5, `redis cannot be reached: .*connection refused`},
@@ -276,6 +255,20 @@ func TestLook_BadDays(t *testing.T) {
 			if i.stdout.Len() > 0 {
 				t.Errorf("stdout: %q", &i.stdout)
 			}
+			if said := i.stderr.String(); strings.Contains(said, srv.Password()) || strings.Contains(said, dead.Password()) {
+				t.Errorf("stderr has a password: %q", said)
+			}
 		})
 	}
+}
+
+func TestWait_EndsWithTheRelease(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	lease := hold(t, srv, "job")
+	srv.ResetStats()
+	i := start(t, urlOf(srv), "wait", "job")
+	redistest.Eventually(t, patience, "it has looked", func() bool { return srv.CommandCalls("evalsha", "eval") > 0 })
+	must(t, lease.Unlock(context.Background()))
+	i.exits(t, 0)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // asCommandEnv makes this test binary be the command instead of testing it, and so do
@@ -94,29 +96,12 @@ func invoke(t *testing.T, args ...string) (status int, stdout, stderr string) {
 }
 
 // saleLine is a line of the table: sale, phone, buyer, process, waited, left.
-var saleLine = regexp.MustCompile(`(?m)^ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\d+)( +sold already!)?$`)
+var saleLine = regexp.MustCompile(`(?m)^ +\d+ +\d+ +\d+ +\d+ +\S+ +\d+( +sold already!)?$`)
 
-// wantSale checks that the phones went one by one to buyers that are there.
-func wantSale(t *testing.T, stdout string, stock, buyers, processes int) {
+// wantSale checks that so many phones were sold. Whether each was sold once, and in its order, the demo judges: TestDemo_SaysWhatIsWrong.
+func wantSale(t *testing.T, stdout string, phones int) {
 	t.Helper()
-	lines := saleLine.FindAllStringSubmatch(stdout, -1)
-	if want := min(stock, buyers); len(lines) != want {
-		t.Fatalf("%d sales, want %d", len(lines), want)
-	}
-	served := make(map[string]bool)
-	for i, l := range lines {
-		nr, phone, left := number(t, l[1]), number(t, l[2]), number(t, l[6])
-		if nr != i+1 || phone != i+1 || left != stock-i-1 || l[7] != "" {
-			t.Errorf("sale %d is %q", i+1, l[0])
-		}
-		if b := number(t, l[3]); b < 1 || b > buyers || served[l[3]] {
-			t.Errorf("sale %d is to buyer %d", i+1, b)
-		}
-		served[l[3]] = true
-		if p := number(t, l[4]); p < 1 || p > processes {
-			t.Errorf("sale %d is in process %d", i+1, p)
-		}
-	}
+	redistest.Want(t, len(saleLine.FindAllString(stdout, -1)), phones, "%d sales, want %d")
 	for _, want := range []string{"they agree", "never fell below zero", "waits for the lock", "Redis commands per acquisition"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q", want)

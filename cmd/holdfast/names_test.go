@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -36,29 +35,33 @@ func TestNames_AreUnderstood(t *testing.T) {
 		{[]string{"doctor", "--redis", "redis://:12/S3CRET@h"}, exitUsage, "", "cannot be read as a URL"},
 		{[]string{"bench", "--redis", "redis://:12?S3CRET@h"}, exitUsage, "", "cannot be read as a URL"},
 		{[]string{"--redis", "redis://h/x", "-q", "ls"}, exitUsage, "", "invalid database number"},
+		{[]string{"--redis", "U", "--prefix=p", "-q", "run", "--kind", "x"}, runFailed, "", "a lock's name and a command are needed"},
+		{[]string{"--redis", "ls"}, exitUsage, "", "flag provided but not defined: -redis"},
+		{[]string{"-q", "--version"}, exitUsage, "", "flag provided but not defined: -q"},
 		{[]string{"wait", "--help"}, 0, "(default: no limit)", ""},
+		{[]string{"demo", "--help"}, 0, "--processes", ""},
+		{[]string{"--version"}, 0, "holdfast version ", ""},
+		{[]string{"--help"}, 0, "  demo ", ""},
+		{nil, 0, "  demo ", ""},
 	} {
 		status, stdout, stderr := said(tt.args...)
+		if strings.Contains(stdout, buyersName) {
+			t.Errorf("%q shows the hidden command", tt.args)
+		}
 		if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || strings.Contains(stdout+stderr, "S3CRET") {
 			t.Errorf("%q: %d, %q, %q, want %d, %q, %q", tt.args, status, stdout, stderr, tt.status, tt.stdout, tt.stderr)
 		}
 	}
 }
 
-func TestNames_CommandFirst(t *testing.T) {
-	for given, want := range map[string]string{
-		"":                                      "",
-		"ls -q":                                 "ls -q",
-		"-q ls":                                 "ls -q",
-		"--redis U --prefix=p -q run x -- c -q": "run --redis U --prefix=p -q x -- c -q",
-		"--redis ls":                            "--redis ls",
-		"--redis U":                             "--redis U",
-		"--help ls":                             "--help ls",
-		"-q --version":                          "-q --version",
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"stock:42": "stock:42", "größe 7": "größe 7", "": `""`, " x": `" x"`, "x ": `"x "`, `a"b`: `"a\"b"`,
+		"\x1b[2J": `"\x1b[2J"`, "a\nb": `"a\nb"`, "\xff": `"\xff"`, "rtl\u202e": `"rtl\u202e"`, "nul\x00": `"nul\x00"`,
 	} {
-		got := commandFirst(strings.Fields("holdfast " + given))
-		if want := strings.Fields("holdfast " + want); !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", given, got, want)
+		if got := printable(name); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
 }

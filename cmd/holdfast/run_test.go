@@ -221,21 +221,6 @@ func TestRun_AfterAHandOver(t *testing.T) {
 	i.exits(t, 0)
 }
 
-func TestRun_MajorityOfServers(t *testing.T) {
-	t.Parallel()
-	servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
-	args := []string{"run", "job", "-n"}
-	for _, s := range servers {
-		args = append(args, "--redis="+urlOf(s))
-	}
-	args = append(args, "--", "true")
-	servers[1].Kill()
-	redistest.Want(t, start(t, "", args...).wait(t), 0, "with two of three servers: exit status %d")
-	servers[2].Kill()
-	i := start(t, "", args...)
-	i.exits(t, 125, "connection refused")
-}
-
 // Kinds of locks are those of the library.
 func TestRun_Kinds(t *testing.T) {
 	t.Parallel()

@@ -57,21 +57,26 @@ func TestSeveral(t *testing.T) {
 	busy := start(t, urls, "run", "job", "-n", "--", "true")
 	busy.exits(t, runBusy, "job is held by "+servers[0].Addr()+": hf-")
 
-	for _, srv := range servers[:2] {
-		srv.Admin().HSet(t.Context(), "part", aliceID, 1)
-	}
+	info, err := other(t, servers[1]).Inspect(t.Context(), "job") // a Redlock has another owner id at each server
+	must(t, err)
+	expect(exitRefused, "", "not freed: job has other owners at 2 of 3 servers", "unlock", "job", "--owner="+info.Holders[0].Owner)
+	expect(0, "  3/3      ok\n", "", "ls", "job")
+
+	servers[0].Admin().HSet(t.Context(), "part", aliceID, 1)
+	servers[1].Admin().HSet(t.Context(), "part", bobID, 1)
 	expect(runBusy, "", "part is held by ", "wait", "part", "-w=10ms") // it is free at one server of three
 	expect(0, "  2/3      no TTL\n", "", "ls", "part")
 	servers[0].Admin().HSet(t.Context(), "stray", aliceID, 1)
 	servers[0].Admin().PExpire(t.Context(), "stray", time.Minute)
 	expect(0, "  1/3      no majority\n", "", "ls", "stray")
 	expect(0, "stray\n", "", "ls", "stray", "--stale", "-o=name")
-	expect(0, "", "part is held by ", "unlock", "part", "--owner="+aliceID)
+	expect(0, "", "part is held by ", "unlock", "part", "--owner="+aliceID, "--owner="+bobID)
 	expect(0, "", "", "wait", "part")
 
 	servers[2].Kill()
 	expect(0, "job at "+servers[0].Addr(), servers[2].Addr()+": ", "inspect", "job")
 	expect(0, "  2/3      ok\n", "", "ls", "job")
+	expect(0, "", "", "run", "free", "-n", "--", "true")
 	expect(exitNo, "FAIL  HF101 server              "+servers[2].Addr()+": ", "", "doctor")
 	expect(exitRefused, "", "without a terminal", "unlock", "job")
 	expect(0, "", servers[0].Addr()+": job is held by ", "unlock", "job", "--force")
@@ -85,6 +90,7 @@ func TestSeveral(t *testing.T) {
 	expect(0, "", "", "wait", "job")
 	servers[1].Kill()
 	expect(exitUnreachable, "", "cannot be reached", "inspect", "job")
+	expect(runFailed, "", "connection refused", "run", "free", "-n", "--", "true")
 	_ = lease.Unlock(context.Background())
 }
 

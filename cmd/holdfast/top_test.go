@@ -3,7 +3,6 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,45 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// One frame goes into a pipe, without anything that is meant for a terminal.
-func TestTop_OneFrame(t *testing.T) {
-	t.Parallel()
-	srv := newGallery(t)
-	for _, tt := range []struct {
-		args   []string
-		stdout string
-	}{
-		{[]string{"top", "--once"}, `
-10 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
-NAME                  KIND   HOLDER                    AGE   TTL     WAITING  HANDOFFS/S  STATE
-stock:42              mutex  hf-11111111…:7            ≥AGE  LONG    1        0.0         ok
-deploy                write  hf-11111111…:9 "build 42"  ≥AGE  LONG    0        0.0         ok
-"evil\x1b[31m\n\xff"  mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
-forever               mutex  hf-11111111…:7            ≥AGE  -       0        0.0         no TTL
-kept                  mutex  hf-11111111…:08           ≥AGE  LONG    0        0.0         ok
-old                   mutex  hf-22222222…:3            ≥AGE  SOME    0        0.0         expiring: not renewed for SOME
-report:daily          mutex  redisson 5f1c0000-aa…:57  ≥AGE  LONG    0        0.0         ok
-schema                write  hf-11111111…:7            ≥AGE  LONG    0        0.0         ok
-stuck                 mutex  hf-11111111…:7            ≥AGE  LONG    0        0.0         queue stale
-upload:7              mutex  hf-11111111…:46116860184…  ≥AGE  LONG    0        0.0         ok
-`},
-		{[]string{"top", "s*", "--sort=ttl"}, `
-3 locks are held, 1 waiters, 0.0 remote hand-offs/s   by ttl, all
-`},
-	} {
-		i := start(t, urlOf(srv), append(tt.args, "--every=100ms")...)
-		if status := i.wait(t); status != 0 || i.stderr.Len() > 0 {
-			t.Errorf("%q: exit status %d", tt.args, status)
-		}
-		got := "\n" + steady(regexp.MustCompile(`≥\d+(\.\d+)?(ms|s)`).ReplaceAllString(i.stdout.String(), "≥AGE"))
-		// AGE is as wide as a time of 100 ms or more makes it.
-		got, want := regexp.MustCompile(` +`).ReplaceAllString(got, " "), regexp.MustCompile(` +`).ReplaceAllString(tt.stdout, " ")
-		if !strings.HasPrefix(got, want) {
-			t.Errorf("%q: stdout is%s\nwant%s", tt.args, got, want)
-		}
-	}
-}
 
 // What several looks at a lock tell of it.
 func TestTop_AgeAndHandoffs(t *testing.T) {

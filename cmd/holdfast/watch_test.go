@@ -49,25 +49,6 @@ func TestList_Watch(t *testing.T) {
 	i.exits(t, 130)
 }
 
-// Tombstones, subscribers and the node are shown.
-func TestInspect_Place(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	owner := cluster.Owner("job")
-	must(t, owner.Admin().HSet(t.Context(), "job", aliceID, 1).Err())
-	do(t, owner, "zadd", "holdfast_tombstones:{job}", 1, bobID)
-	sub := owner.Admin().Subscribe(t.Context(), "redisson_lock__channel:{job}")
-	defer sub.Close()
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	i := start(t, "redis+cluster://:"+owner.Password()+"@"+owner.Addr(), "inspect", "job", "-o", "jsonl")
-	i.wait(t)
-	if want := `"tombstones":1,"subscribers":1,"slot":2906,"node":"` + owner.Addr() + `"}`; !strings.Contains(i.stdout.String(), want) {
-		t.Errorf("stdout has no %s", want)
-	}
-}
-
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

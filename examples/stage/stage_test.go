@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,11 +41,11 @@ type stageRun struct {
 
 var eventLine = regexp.MustCompile(`^ *\d+\.\d{3}s  (\S+) +(.*)$`)
 
-// play runs the stage on a real redis-server and requires that it leaves no key there, and no process.
-func play(t *testing.T, scenario string, flags ...string) *stageRun {
+// play runs the scenario, with its flags, on a real redis-server and requires that it leaves no key there, and no process.
+func play(t *testing.T, scenario string) *stageRun {
 	t.Helper()
 	server := redistest.Start(t)
-	run := perform(t, append([]string{scenario, "--redis", "redis://:" + server.Password() + "@" + server.Addr() + "/0"}, flags...)...)
+	run := perform(t, append(strings.Fields(scenario), "--redis", "redis://:"+server.Password()+"@"+server.Addr()+"/0")...)
 	server.RequireNoKeys(t)
 	for _, e := range run.events {
 		if strings.Contains(e.text, server.Password()) {
@@ -129,6 +130,19 @@ func (r *stageRun) find(pattern string) string {
 		}
 	}
 	return strings.Join(found, " ")
+}
+
+// wantGrowing requires that the numbers that pattern finds grow.
+func (r *stageRun) wantGrowing(pattern string) {
+	r.t.Helper()
+	last := 0
+	for _, number := range strings.Fields(r.find(pattern)) {
+		n, err := strconv.Atoi(number)
+		if err != nil || n <= last {
+			r.t.Errorf("%s: %s after %d, want them to grow", pattern, number, last)
+		}
+		last = n
+	}
 }
 
 func TestStage_BringsItsOwnServer(t *testing.T) {

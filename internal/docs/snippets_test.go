@@ -124,11 +124,7 @@ func TestDocs_CommandsAreRun(t *testing.T) {
 				continue
 			}
 			if m := example.FindStringSubmatch(command); m != nil {
-				play := `play(t, "` + m[1] + `")`
-				if m[2] != "" {
-					play = `play(t, "` + m[1] + `", "` + strings.TrimSpace(m[2]) + `")`
-				}
-				if !strings.Contains(read(t, "examples/stage/scenarios_test.go"), play) {
+				if !strings.Contains(read(t, "examples/stage/scenarios_test.go"), `"`+m[1]+m[2]+`"`) {
 					t.Errorf("%s: no test runs %q", f, command)
 				}
 				continue

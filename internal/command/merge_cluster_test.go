@@ -186,29 +186,3 @@ func granted(t *testing.T, what string, r command.Reply) {
 		t.Errorf("%s: %v, %v, %v", what, r.Outcome, r.Value, r.Err)
 	}
 }
-
-// Many names are locked and unlocked as a few commands, and nothing is left.
-func TestMerged_AcquiresAndReleases(t *testing.T) {
-	srv := redistest.Start(t)
-	x := executor(t, srv.Client(t))
-	names := names(500, "n%d")
-	for range 3 {
-		few(t, x, len(names), func() {
-			for i, r := range all(t, x, acquire, names...) {
-				granted(t, names[i], r)
-			}
-		})
-		srv.RequireTTLs(t)
-		for i, name := range names {
-			if got := srv.Admin().HGetAll(t.Context(), name).Val(); len(got) != 1 || got[owner(i)] != "1" {
-				t.Fatalf("%s is %v", name, got)
-			}
-		}
-		few(t, x, len(names), func() {
-			for i, r := range all(t, x, release, names...) {
-				granted(t, names[i], r)
-			}
-		})
-		srv.RequireNoKeys(t)
-	}
-}

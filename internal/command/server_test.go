@@ -68,43 +68,6 @@ func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// Something between the client and Redis adds a reply that no script gives, or loses one: of what is read behind it,
-// no call takes a reply that was another's, and the connection is used no more.
-func TestServer_ShiftedReplies(t *testing.T) {
-	numbers := NewScript("numbers", "return redis.call('incr', KEYS[1])", "", func(v any) bool { _, ok := v.(int64); return ok })
-	srv := redistest.Start(t)
-	p := srv.Proxy(t)
-	x := New(p.Client(t))
-	defer stop(t, x)
-	<-call(t, x, numbers, "warm")[0].replies
-	const n = 64
-	for round, added := range []string{"+OK\r\n:7\r\n", "$2\r\nhi\r\n:7\r\n", "*0\r\n:7\r\n"} {
-		p.Answer(redistest.Containing("odd"), 1, added)
-		keys := make([]string, n)
-		for i := range n {
-			keys[i] = fmt.Sprint("k", round, ".", i)
-			srv.Admin().Set(context.Background(), keys[i], 100*i, 0)
-		}
-		keys[n/3] = "odd"
-		for turn, fine := 0, false; !fine; turn++ { // the reply too many can come with the batch or with the next one
-			fine = turn > 0
-			for i, o := range call(t, x, numbers, keys...) {
-				r := <-o.replies
-				if i == n/3 {
-					continue
-				}
-				if v, ok := r.Value.(int64); r.Outcome == Answered && (!ok || v/100 != int64(i)) {
-					t.Errorf("%q, turn %d: call %d got %v", added, turn, i, r.Value)
-				}
-				fine = fine && r.Outcome == Answered
-				if turn > 10 && !fine {
-					t.Fatalf("%q: call %d afterwards: %v, %v", added, i, r.Outcome, r.Err)
-				}
-			}
-		}
-	}
-}
-
 // A reply too many arrives when go-redis has handed the connection on to the next batch, where its form is right. The
 // reply before it could not be right, so each call of the next batch is followed by a check.
 func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
@@ -191,50 +154,20 @@ func TestServer_LostReplyBehindARedirection(t *testing.T) {
 	}
 }
 
-// The outcomes of a real server: down, loading nothing, read-only, busy.
-func TestServer_Outcomes(t *testing.T) {
+// A right that is missing is for good if the client was never let in.
+func TestServer_DeniedAndBarred(t *testing.T) {
 	srv := redistest.Start(t)
-	x := New(srv.Client(t))
+	x, fresh := New(srv.Client(t)), New(srv.Client(t))
 	defer stop(t, x)
-	admin, bg := srv.Admin(), context.Background()
-	one := func() Reply { return <-call(t, x, countScript, "k")[0].replies }
-	if r := one(); r.Outcome != Answered {
+	defer stop(t, fresh)
+	if r := <-call(t, x, countScript, "k")[0].replies; r.Outcome != Answered {
 		t.Errorf("healthy: %v, %v", r.Outcome, r.Err)
 	}
-	admin.Do(bg, "REPLICAOF", "127.0.0.1", "1")
-	if r := one(); r.Outcome != Refused {
-		t.Errorf("read-only: %v, %v", r.Outcome, r.Err)
-	}
-	admin.Do(bg, "REPLICAOF", "NO", "ONE")
-	admin.ConfigSet(bg, "maxmemory", "1")
-	if r := one(); r.Outcome != Refused {
-		t.Errorf("out of memory: %v, %v", r.Outcome, r.Err)
-	}
-	admin.ConfigSet(bg, "maxmemory", "0")
-	admin.LPush(bg, "list", "x")
-	if r := <-call(t, x, countScript, "list")[0].replies; r.Outcome != Failed {
-		t.Errorf("an error inside the script: %v, %v", r.Outcome, r.Err)
-	}
-	if r := <-call(t, x, NewScript("odd", "return redis.call('nosuchcommand', KEYS[1])", "", nil), "k")[0].replies; r.Outcome != Failed {
-		t.Errorf("a command that the server does not know: %v, %v", r.Outcome, r.Err)
-	}
-	admin.Do(bg, "ACL", "SETUSER", "default", "-incr")
-	if r := one(); r.Outcome != Unknown {
-		t.Errorf("a command denied inside the script: %v, %v", r.Outcome, r.Err)
-	}
-	admin.Do(bg, "ACL", "SETUSER", "default", "+incr", "resetkeys")
-	if r := one(); r.Outcome != Barred {
-		t.Errorf("a key denied: %v, %v", r.Outcome, r.Err)
-	}
-	fresh := New(srv.Client(t))
-	defer stop(t, fresh)
-	if r := <-call(t, fresh, countScript, "k")[0].replies; r.Outcome != Denied {
-		t.Errorf("a key denied, of a client that was never let in: %v, %v", r.Outcome, r.Err)
-	}
-	admin.Do(bg, "ACL", "SETUSER", "default", "~*")
-	srv.Kill()
-	if r := one(); r.Outcome != NotSent {
-		t.Errorf("no server: %v, %v", r.Outcome, r.Err)
+	srv.Admin().Do(t.Context(), "ACL", "SETUSER", "default", "resetkeys")
+	for executor, want := range map[*Executor]Outcome{x: Barred, fresh: Denied} {
+		if r := <-call(t, executor, countScript, "k")[0].replies; r.Outcome != want {
+			t.Errorf("a key denied: %v, %v, want %v", r.Outcome, r.Err, want)
+		}
 	}
 }
 

@@ -192,29 +192,3 @@ func TestParseVerdict(t *testing.T) {
 		}
 	}
 }
-
-// Replies of multi_acquire that are no grant.
-func TestParseRefusal(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		reply  any
-		about  int64
-		waited bool
-		says   lock.Says
-		ok     bool
-	}{
-		{"held", []any{int64(protocol.AcquireHeld), int64(2), int64(0)}, 2, false, lock.Held, true},
-		{"waited for", []any{int64(protocol.AcquireHeld), int64(2), int64(1)}, 2, true, lock.Held, true},
-		{"another kind", []any{int64(protocol.AcquireKind), int64(2), "stock", "a list"}, 2, false, lock.OtherKind, true},
-		{name: "another code", reply: []any{int64(protocol.AcquireBuried), int64(1)}},
-		{name: "cut short", reply: []any{int64(protocol.AcquireHeld), int64(2)}},
-		{name: "no lock", reply: []any{int64(protocol.AcquireHeld)}},
-		{name: "a grant", reply: int64(0)},
-	} {
-		var x lock.Reply
-		about, waited, ok := protocol.ParseRefusal(tc.reply, &x)
-		if ok != tc.ok || ok && (about != tc.about || waited != tc.waited || x.Says != tc.says) {
-			t.Errorf("%s: %d %v %v %v", tc.name, about, waited, x.Says, ok)
-		}
-	}
-}

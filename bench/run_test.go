@@ -104,6 +104,7 @@ func BenchmarkLinger(b *testing.B)         { benchmark(b, linger) }
 func BenchmarkHeld(b *testing.B)           { benchmark(b, held) }
 func BenchmarkParked(b *testing.B)         { benchmark(b, parked) }
 func BenchmarkPermitFree(b *testing.B)     { benchmark(b, permitFree) }
+func BenchmarkPermitRefusal(b *testing.B)  { benchmark(b, permitRefusal) }
 func BenchmarkPermitHandover(b *testing.B) { benchmark(b, permitHandover) }
 func BenchmarkPermitCrowd(b *testing.B)    { benchmark(b, permitCrowd) }
 func BenchmarkPermitWeights(b *testing.B)  { benchmark(b, permitWeights) }

@@ -19,6 +19,42 @@ var (
 	ticket         = uncontended.asks("ticket", "What does it cost to leave a lock with a ticket and to take it over, Detach and Attach?", contender.Pick("holdfast-ticket"))
 )
 
+// permitRefusal asks what it costs to be turned away.
+var permitRefusal = scenario{
+	name:      "permit_refusal",
+	question:  "What does TryAcquire cost while another client has the only permit?",
+	rows:      []row{{name: "goroutines=1", n: 1}},
+	libraries: contender.Pick("holdfast-permit", "asynq-rate", contender.Ours, "redsync"),
+	us:        "holdfast-permit",
+	headline:  unitRate,
+	shown:     []string{unitRate, unitP50, unitP99, unitCommands, unitServer, unitAllocs},
+	measure: func(ctx context.Context, t trial) (metrics, error) {
+		c, u, err := t.open(ctx, "refusal", holdfast.DefaultLease)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close()
+		other, err := t.library.Open(t.server.Address(), holdfast.DefaultLease)
+		if err != nil {
+			return nil, err
+		}
+		defer other.Close()
+		unlock, err := other.Lock(ctx, "refusal")
+		if err != nil {
+			return nil, err
+		}
+		m, err := t.steady(ctx, u, "refusal", only(refused{c.(contender.Trier)}))
+		return m, errors.Join(err, unlock(ctx))
+	},
+}
+
+// refused is a Contender whose locks are in use: a pair is an attempt.
+type refused struct{ contender.Trier }
+
+func (r refused) Lock(ctx context.Context, name string) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, r.Refused(ctx, name)
+}
+
 // asks is the question of s about other libraries, of which the first is Holdfast.
 func (s scenario) asks(name, question string, libraries []contender.Library) scenario {
 	s.name, s.question, s.floor, s.us = name, question, "", libraries[0].Name

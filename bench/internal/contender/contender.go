@@ -5,6 +5,7 @@ package contender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -14,6 +15,15 @@ type Contender interface {
 	Lock(ctx context.Context, name string) (unlock func(context.Context) error, err error)
 	Close()
 }
+
+// Trier is a Contender whose callers need not wait.
+type Trier interface {
+	Contender
+	// Refused makes one attempt to take the named lock, which is in use. It returns an error if the attempt is not refused.
+	Refused(ctx context.Context, name string) error
+}
+
+var errNotRefused = errors.New("a lock that is in use was granted")
 
 // Pair locks and unlocks once.
 func Pair(ctx context.Context, c Contender, name string) error {

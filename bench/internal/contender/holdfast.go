@@ -2,6 +2,7 @@ package contender
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -90,6 +91,18 @@ func (c *Holdfast) Lock(ctx context.Context, name string) (func(context.Context)
 // RLock is that of the read side.
 func (c *Holdfast) RLock(ctx context.Context, name string) (func(context.Context) error, error) {
 	return take(ctx, c.handle(name).read)
+}
+
+// Refused is TryLock of the write side.
+func (c *Holdfast) Refused(ctx context.Context, name string) error {
+	switch lease, err := c.handle(name).write.TryLock(ctx); {
+	case errors.Is(err, holdfast.ErrNotAcquired):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return errors.Join(errNotRefused, lease.Unlock(ctx))
+	}
 }
 
 func take(ctx context.Context, l holdfast.Locker) (func(context.Context) error, error) {

@@ -50,4 +50,16 @@ func (c *redsyncContender) Lock(ctx context.Context, name string) (func(context.
 	}, nil
 }
 
+func (c *redsyncContender) Refused(ctx context.Context, name string) error {
+	var taken *redsync.ErrTaken
+	switch err := c.sync.NewMutex(name, c.opts...).TryLockContext(ctx); {
+	case errors.As(err, &taken):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return errNotRefused
+	}
+}
+
 func (c *redsyncContender) Close() { c.client.Close() }

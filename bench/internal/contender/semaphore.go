@@ -61,13 +61,25 @@ func (c *asynqRate) RLock(ctx context.Context, name string) (func(context.Contex
 func (c *asynqRate) acquire(ctx context.Context, name string, most int) (func(context.Context) error, error) {
 	own := token()
 	return poll(ctx, func() (func(context.Context) error, error) {
-		now := time.Now()
-		ok, err := asynqAcquire.Run(ctx, c.client, []string{name}, most, now.Unix(), now.Add(c.lease).Unix(), own).Bool()
+		ok, err := c.try(ctx, name, most, own)
 		if err != nil || !ok {
 			return nil, err
 		}
 		return func(ctx context.Context) error { return owned(c.client.ZRem(ctx, name, own).Result()) }, nil
 	})
+}
+
+func (c *asynqRate) try(ctx context.Context, name string, most int, own string) (bool, error) {
+	now := time.Now()
+	return asynqAcquire.Run(ctx, c.client, []string{name}, most, now.Unix(), now.Add(c.lease).Unix(), own).Bool()
+}
+
+func (c *asynqRate) Refused(ctx context.Context, name string) error {
+	ok, err := c.try(ctx, name+":one", 1, token())
+	if ok {
+		return errNotRefused
+	}
+	return err
 }
 
 func (c *asynqRate) Close() { c.client.Close() }

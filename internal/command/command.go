@@ -182,9 +182,7 @@ func (x *Executor) Submit(now time.Time, calls ...*Call) bool {
 	for _, c := range calls {
 		s := x.shardLocked(c.master, now)
 		c.queued = at
-		s.weighLocked(c)
-		s.queue.push(c)
-		s.outstanding++
+		s.queueLocked(c)
 		if !slices.Contains(touched, s) {
 			touched = append(touched, s)
 		}

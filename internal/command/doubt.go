@@ -57,17 +57,6 @@ type doubt struct {
 	again     time.Time     // not before
 }
 
-// weighLocked takes into account how soon c has to be answered, which is about to be queued.
-func (s *shard) weighLocked(c *Call) {
-	if s.outstanding == 0 {
-		s.hasty, s.acks = c.Patience, 0
-	}
-	s.hasty = min(s.hasty, c.Patience)
-	if c.Acks != nil {
-		s.acks = max(s.acks, c.Acks.Timeout)
-	}
-}
-
 // silentAfter is after how long without answer a batch raises a doubt.
 func (s *shard) silentAfter() time.Duration {
 	return max(silentAtLeast, min(s.hasty/4, silentAtMost), silentTrips*s.trips.least()) + s.acks

@@ -131,6 +131,33 @@ func (h *Hold) Rest(now time.Time) time.Duration {
 	return validity.TTL(max(h.Deadline.Sub(now), time.Millisecond))
 }
 
+// IsStanding reports whether h is a claim that stands in the lock's queue in Redis, whose place is to be kept.
+func (h *Hold) IsStanding() bool { return h.phase == standing }
+
+// Converting reports whether a downgrade is to make h, and Redis has not answered it: which side it has is not known.
+func (h *Hold) Converting() bool { return h.lock.shared.converts(h) }
+
+// Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
+func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
+	if !h.phase.owns() || !now.Before(h.Deadline) { // else it would keep a lock that is lost
+		return 0, false
+	}
+	if h.Converting() {
+		return 0, false // the answer schedules it again
+	}
+	return max(h.Terms.TTL, h.Rest(now)), true
+}
+
+// Slack is which part of the lease is left at now.
+func (h *Hold) Slack(now time.Time) float64 {
+	ttl := h.Terms.TTL
+	if h.origin == byMessage && h.renewed == 0 {
+		ttl = h.Terms.Claim
+	}
+	window := ttl - validity.Margin(ttl)
+	return min(max(0, h.Deadline.Sub(now).Seconds()/window.Seconds()), 1)
+}
+
 // serves reports whether the caller of a request can be given h as it is.
 func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by.Terms) }
 

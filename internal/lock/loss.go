@@ -125,25 +125,6 @@ func (lk *Lock) NotFound(m *Moment, h *Hold, reason Reason) {
 	lk.step(m)
 }
 
-// What is renewed, and what is not any more.
-
-// IsStanding reports whether h is a claim that stands in the lock's queue in Redis, whose place is to be kept.
-func (h *Hold) IsStanding() bool { return h.phase == standing }
-
-// Converting reports whether a downgrade is to make h, and Redis has not answered it: which side it has is not known.
-func (h *Hold) Converting() bool { return h.lock.shared.converts(h) }
-
-// Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
-func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
-	if !h.phase.owns() || !now.Before(h.Deadline) { // else it would keep a lock that is lost
-		return 0, false
-	}
-	if h.Converting() {
-		return 0, false // the answer schedules it again
-	}
-	return max(h.Terms.TTL, h.Rest(now)), true
-}
-
 // Extend is the event that a lease is to last for at least ttl from now. It returns the TTL that is asked for, on which hold, and
 // whether it is not to be asked: the lease is over, or it is not known which side Redis has.
 func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked time.Duration, over, unsettled bool) {
@@ -165,16 +146,6 @@ func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration)
 	if deadline, ok := m.world.Schedule(Plan{h, PlanKept, sent, ttl, h.Terms.TTL}); ok && deadline.After(h.Deadline) {
 		h.Deadline = deadline
 	}
-}
-
-// Slack is which part of the lease is left at now.
-func (h *Hold) Slack(now time.Time) float64 {
-	ttl := h.Terms.TTL
-	if h.origin == byMessage && h.renewed == 0 {
-		ttl = h.Terms.Claim
-	}
-	window := ttl - validity.Margin(ttl)
-	return min(max(0, h.Deadline.Sub(now).Seconds()/window.Seconds()), 1)
 }
 
 // Expire is the event that a deadline in the schedule has passed.

@@ -203,7 +203,10 @@ func (t *Try) abandon(m *Moment) {
 // sendTo sends it. A repetition may stay unanswered for what is left to the callers that ask once, but for a round trip.
 func (t *Try) sendTo(m *Moment, trace any) {
 	full := m.acquirePatience(t.Hold.Terms, t.Place == NoPlace)
-	t.Patience = max(full-t.tried, min(full, m.patienceFor(0)))
+	t.Patience = full
+	if t.tried > 0 {
+		t.Patience = max(full-t.tried, min(full, m.patienceFor(0)))
+	}
 	s := Send{Request: t, Patience: t.Patience, Trace: trace}
 	if t.Place == NoPlace {
 		s.Dial = m.dialFor(t.Hold.Terms, full-t.Patience)

@@ -148,14 +148,6 @@ const (
 	deniedMost  = 30 * time.Second
 )
 
-// Denied reports whether Redis has denied channel, and has not confirmed it since; or two sessions in a row have brought no echo.
-func (s *Subscriber) Denied(channel string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.topics[channel]
-	return t != nil && t.denied > 0
-}
-
 // deniable is a listener that wants to know that no message is heard, and none will be until subscribed is called.
 // The others poll in any case.
 type deniable interface{ Denied() }

@@ -164,6 +164,14 @@ func (s *Subscriber) Live(channel string) bool {
 	return t != nil && t.liveLocked()
 }
 
+// Denied reports whether Redis has denied channel, and has not confirmed it since; or two sessions in a row have brought no echo.
+func (s *Subscriber) Denied(channel string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	return t != nil && t.denied > 0
+}
+
 // Moved is called when a server that was the master says that it is a replica: requests will find
 // the new one by a new connection, and so must the messages. Those that replicas pass on would still
 // be heard, but the new master would not know that they are.

@@ -71,23 +71,6 @@ func TestRun_AtMost(t *testing.T) {
 	start(t, urlOf(srv), "run", "job", "-N", "5", "--", "true").exits(t, 0, "job has 3 permits in Redis, not 5: the number in Redis counts")
 }
 
-// What -N cannot be combined with is refused.
-func TestRun_AtMostRefuses(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for stderr, flags := range map[string][]string{
-		"-N and --kind exclude each other":    {"--kind=mutex"},
-		"-N and --shared exclude each other":  {"-s"},
-		"-N and --fencing exclude each other": {"--fencing"},
-		"-N needs one Redis":                  {"--redis=" + urlOf(srv), "--redis=" + urlOf(srv), "--redis=" + urlOf(srv)},
-		"must have from 1 to 1048576 permits": {"-N", "0"},
-	} {
-		i := start(t, urlOf(srv), append(append([]string{"run", "job", "-N", "3"}, flags...), "--", "true")...)
-		i.exits(t, runFailed, stderr)
-	}
-	srv.RequireNoKeys(t)
-}
-
 const (
 	alicePermit  = "111111111111411181110000000000" // and two digits of a number
 	ticketPermit = "11111111111141118111010000000008"

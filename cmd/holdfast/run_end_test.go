@@ -113,30 +113,6 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 	})
 }
 
-// The lock is kept until what the command left in its group is gone; that is told to end, and then killed.
-func TestRun_EndsWhatTheCommandLeft(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for name, script := range map[string]string{
-		"polite":   `sh -c 'trap "kill \$!; exit" TERM; echo $$ >"$0"; sleep 1000 & wait' "$1" & until test -s "$1"; do :; done; exit 6`,
-		"stubborn": `sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.01; done' "$1" & until test -s "$1"; do :; done; exit 6`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(t.TempDir(), "pid")
-			i := start(t, urlOf(srv), "run", name, "--grace=300ms", "--", "sh", "-c", script, "sh", file)
-			pid := number(t, strings.TrimSpace(awaitFile(t, file)))
-			lease, err := other(t, srv).Mutex(name).Lock(t.Context())
-			must(t, err)
-			if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
-				t.Errorf("the lock is another's, and what the command left is there: %v", err)
-			}
-			_ = lease.Unlock(t.Context())
-			i.exits(t, 6)
-		})
-	}
-}
-
 // The time for which the lock may be held begins before the command does. A busy machine may not have started the command
 // when it is to be told to end: then it is run again, with twice the time.
 func TestRun_MaxHold(t *testing.T) {

@@ -3,14 +3,12 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -28,31 +26,6 @@ func TestRun_HoldAtLeast(t *testing.T) {
 	}
 	second := start(t, urlOf(srv), "run", "job", "-n", "-E", "75", "--", "true")
 	second.exits(t, 75, "job is held by ")
-	bad := start(t, urlOf(srv), "run", "job", "--hold-at-least=1h", "--max-hold=1m", "--", "true")
-	bad.exits(t, runFailed, "WithHoldAtLeast")
-}
-
-// The process that runs a command says what it is.
-func TestRun_HasAnIdentity(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	i := start(t, urlOf(srv), "run", "job", "--", "/bin/sleep", "60")
-	operator := other(t, srv, holdfast.WithIdentity("console"))
-	var id *holdfast.Identity
-	redistest.Eventually(t, patience, "the holder has an identity", func() bool {
-		info, err := operator.Inspect(context.Background(), "job")
-		if err == nil && info.Held {
-			id = info.Holders[0].Identity
-		}
-		return id != nil
-	})
-	if id.App != "sleep" || id.PID != i.Process.Pid {
-		t.Errorf("%+v, want sleep and %d", id, i.Process.Pid)
-	}
-	second := start(t, urlOf(srv), "run", "job", "-n", "--", "true")
-	if second.wait(t); !strings.Contains(second.stderr.String(), "job is held by sleep@") {
-		t.Errorf("run says %q", &second.stderr)
-	}
 }
 
 func TestAppName(t *testing.T) {

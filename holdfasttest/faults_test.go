@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // wantLost checks that a lease has been lost, and why.
@@ -100,19 +101,17 @@ func TestLose_OfManagersOfTheCaller(t *testing.T) {
 }
 
 func TestLose_FailsWhereNothingIsHeld(t *testing.T) {
-	failed := failure(func(tb *recorder) {
+	redistest.WantFailure(t, `holdfasttest: Lose: no Manager holds "job"; held are ["jobs"]`, func(tb testing.TB) {
 		s := holdfasttest.NewServer(tb)
 		s.Hold(s.NewManager().Mutex("jobs"))
 		s.Lose("job")
 	})
-	wantFailure(t, failed, `holdfasttest: Lose: no Manager holds "job"; held are ["jobs"]`)
-	failed = failure(func(tb *recorder) {
+	redistest.WantFailure(t, "holdfasttest: Lose: holdfast: redis unavailable", func(tb testing.TB) {
 		s := holdfasttest.NewServer(tb)
 		s.Hold(s.NewManager().Mutex("job"))
 		s.Down()
 		s.Lose("job")
 	})
-	wantFailure(t, failed, "holdfasttest: Lose: holdfast: redis unavailable")
 }
 
 // A lease lives through an outage that is shorter than it, and ends at its deadline in one that is not.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Held has the locks of all kinds, and not what else is in Redis.
@@ -87,31 +88,26 @@ func TestAwait_WaitsForOthers(t *testing.T) {
 // What is awaited in vain fails the test, and says how things are.
 func TestAwait_SaysHowThingsAre(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		failed := failure(func(tb *recorder) {
+		redistest.WantFailure(t, `holdfasttest: after 10s, "job" is not held: held by 0, waited for by 0; held are ["jobs"]`, func(tb testing.TB) {
 			s := holdfasttest.NewServer(tb)
 			s.Hold(s.NewManager().Mutex("jobs"))
 			s.AwaitHeld("job")
 		})
-		wantFailure(t, failed, `holdfasttest: after 10s, "job" is not held: held by 0, waited for by 0; held are ["jobs"]`)
-		failed = failure(func(tb *recorder) {
+		redistest.WantFailure(t, `holdfasttest: after 10s, "job" is not waited for by 2: held by 1, waited for by 0; held are ["job"]`, func(tb testing.TB) {
 			s := holdfasttest.NewServer(tb)
 			s.Hold(s.NewManager().Mutex("job"))
 			s.AwaitWaiters("job", 2)
 		})
-		wantFailure(t, failed, `holdfasttest: after 10s, "job" is not waited for by 2: held by 1, waited for by 0; held are ["job"]`)
-		failed = failure(func(tb *recorder) {
+		redistest.WantFailure(t, `holdfasttest: Hold: after 10s: holdfast: lock not acquired: "job"`, func(tb testing.TB) {
 			s := holdfasttest.NewServer(tb)
 			s.Hold(s.NewManager().Mutex("job"))
 			s.Hold(s.NewManager().Mutex("job"))
 		})
-		wantFailure(t, failed, `holdfasttest: Hold: after 10s: holdfast: lock not acquired: "job"`)
-		failed = failure(func(tb *recorder) {
+		redistest.WantFailure(t, `holdfasttest: "job" is not held: holdfast: redis unavailable`, func(tb testing.TB) {
 			s := holdfasttest.NewServer(tb)
 			s.Down()
 			s.AwaitHeld("job")
 		})
-		wantFailure(t, failed, `holdfasttest: "job" is not held: holdfast: redis unavailable`)
-		failed = failure(func(tb *recorder) { holdfasttest.NewServer(tb).AwaitHeld("") })
-		wantFailure(t, failed, "holdfast: invalid lock name")
+		redistest.WantFailure(t, "holdfast: invalid lock name", func(tb testing.TB) { holdfasttest.NewServer(tb).AwaitHeld("") })
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Code under test may make its client and its Manager itself, and close them.
@@ -117,12 +118,11 @@ func TestServer_CloseIsTheEnd(t *testing.T) {
 		if _, err := m.Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
 			t.Errorf("the Manager: %v", err)
 		}
-		failed := failure(func(tb *recorder) {
+		redistest.WantFailure(t, "holdfasttest: the server is closed", func(tb testing.TB) {
 			s := holdfasttest.NewServer(tb)
 			s.Close()
 			_ = s.Client().Close() // NewManager makes one as well
 		})
-		wantFailure(t, failed, "holdfasttest: the server is closed")
 	})
 }
 
@@ -145,8 +145,7 @@ func TestServer_CloseWaitsForNoOutage(t *testing.T) {
 }
 
 func TestServer_RefusesBadOptions(t *testing.T) {
-	failed := failure(func(tb *recorder) { holdfasttest.NewServer(tb).NewManager(holdfast.WithLease(-1)) })
-	wantFailure(t, failed, "holdfasttest: NewManager: ", "WithLease")
+	redistest.WantFailure(t, "holdfasttest: NewManager: holdfast: invalid option: WithLease", func(tb testing.TB) { holdfasttest.NewServer(tb).NewManager(holdfast.WithLease(-1)) })
 }
 
 // Without a test what would fail it panics.

@@ -87,3 +87,10 @@ func get(t *testing.T, s *Server, key string) string {
 	}
 	return v
 }
+
+func needsServer(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: tests that need a server do not run")
+	}
+}

@@ -144,7 +144,7 @@ func TestProxy_CountsAndRecords(t *testing.T) {
 		p.record([]string{"GET"})
 	}
 	defer func() { p.tb = t }()
-	wantFailure(t, "the count would be wrong", func(tb testing.TB) {
+	WantFailure(t, "the count would be wrong", func(tb testing.TB) {
 		p.tb = tb
 		p.Count(Command("get"))
 	})

@@ -9,12 +9,14 @@ import (
 )
 
 func TestStart_FailsWithoutRedis(t *testing.T) {
+	needsServer(t)
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv(serverEnv, "")
-	wantFailure(t, "`make redis` installs it", func(tb testing.TB) { Start(tb) })
+	WantFailure(t, "`make redis` installs it", func(tb testing.TB) { Start(tb) })
 }
 
 func TestServer_CleanupResumesBeforeItKills(t *testing.T) {
+	needsServer(t)
 	var s *Server
 	failed, log := runFake(t, func(tb testing.TB) {
 		s = Start(tb)

@@ -116,7 +116,7 @@ func TestVirtual_Monitor(t *testing.T) {
 
 // A command that only a real server knows fails the test: its answer would prove nothing.
 func TestVirtual_UnknownCommandsFailTheTest(t *testing.T) {
-	wantFailure(t, "needs a real server", func(tb testing.TB) {
+	WantFailure(t, "needs a real server", func(tb testing.TB) {
 		StartVirtual(tb).Admin().Do(context.Background(), "blpop", "k", "1")
 	})
 }

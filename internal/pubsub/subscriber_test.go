@@ -22,7 +22,7 @@ func deaf(t *testing.T) (*Subscriber, *session, *topic) {
 	s.started = true // by itself it does nothing
 	h := newSession(s, nil)
 	s.homes[nil] = h
-	s.Add("a", make(listening, 1))
+	s.Add("a", make(ear, 1))
 	s.houseLocked("a", s.topics["a"], nil)
 	return s, h, s.topics["a"]
 }
@@ -63,7 +63,7 @@ func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 	endOften(s, h, topic) // so that the pause is not over by itself
 	s.ended(h, io.EOF)
 	s.Remove("a", topic.listeners[0])
-	s.Add("b", make(listening, 1))
+	s.Add("b", make(ear, 1))
 	wait := s.settle()
 	if s.homes[nil] != nil || wait <= 0 || wait > time.Until(s.pauses[nil].until)+time.Second {
 		t.Errorf("a session %v; it looks again in %v", s.homes[nil], wait)
@@ -72,14 +72,6 @@ func TestSubscriber_NewChannelsKeepThePause(t *testing.T) {
 		t.Errorf("due at %v, the pause ends at %v", due, s.pauses[nil].until)
 	}
 }
-
-// listening is told when a channel is heard.
-type listening chan struct{}
-
-func (l listening) Heard(string) {}
-func (l listening) Subscribed()  { l <- struct{}{} }
-func (l listening) Relied() bool { return false }
-func (l listening) Unproven()    {}
 
 // someNodes is a cluster's client that knows no master.
 type someNodes struct{}

@@ -267,5 +267,10 @@ func (l *Lease) closeLocked() Ended {
 	return d
 }
 
-// explain makes the error of a verdict for the caller of l.
-func (l *Lease) explain(v *lock.Verdict) error { return l.entry().engine.explain(l.Name(), v) }
+// explain makes the error of a verdict for the caller of l; nil if all is well.
+func (l *Lease) explain(v *lock.Verdict) error {
+	if v == nil {
+		return nil
+	}
+	return l.entry().engine.explain(l.Name(), v)
+}

@@ -124,12 +124,15 @@ func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 // endBid ends the bid that c is the claim of, and reports whether it stood in the
 // queue in Redis.
 func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
+	each := kinds[lk.Family].bidsEach
 	if queued = c.phase == standing; queued {
 		m.world.Forget(c)
-		m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // fair: its place is not kept any more
+		if each {
+			m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // its place is not kept any more
+		}
 	}
 	switch w := c.bid.waiter; {
-	case !kinds[lk.Family].bidsEach:
+	case !each:
 		lk.bid = nil
 	case w != nil:
 		w.bid = nil

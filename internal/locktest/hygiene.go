@@ -205,17 +205,6 @@ var hygieneScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 	},
 
-	// Without a context Close panics, before it has done anything.
-	"CloseWithoutContext": func(e *Env) {
-		m := e.Manager()
-		func() {
-			defer func() { _ = recover() }()
-			var none context.Context
-			_ = m.Close(none)
-		}()
-		redistest.Check(e, m.Close(bg))
-	},
-
 	// AC-97, scaled: every way out of a wait, under load, leaves nothing.
 	"ChurnLeavesNothing": func(e *Env) {
 		m := e.Manager(holdfast.WithLease(time.Hour)) // nothing is gone by itself

@@ -37,10 +37,7 @@ func benchCommand() *cli.Command {
 			&cli.DurationFlag{Name: "for", Value: 3 * time.Second, Usage: "measure each of the two loads for `TIME`"},
 			&cli.IntFlag{Name: "procs", Value: 4, Usage: "start `N` processes for uncontended pairs"},
 			&cli.BoolFlag{Name: "force", Usage: "measure a server with many clients"},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, json, or jsonl: `FORMAT`",
-				Validator: oneOf("--output", formatTable, formatJSON, formatJSONL),
-			},
+			outputFlag("a table, json, or jsonl", reportFormats),
 		},
 	}, errand{check: checkBench, do: runBench, coded: failure})
 }

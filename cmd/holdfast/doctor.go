@@ -27,10 +27,7 @@ func doctorCommand() *cli.Command {
 			forFlag(), leaseFlag(),
 			&cli.StringFlag{Name: "as", Usage: "check the rights of the user `NAME` instead, as an administrator; needs Redis 7"},
 			&cli.BoolFlag{Name: "strict", Usage: "take a warning for a failure"},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, json, or jsonl: `FORMAT`",
-				Validator: oneOf("--output", formatTable, formatJSON, formatJSONL),
-			},
+			outputFlag("a table, json, or jsonl", reportFormats),
 		},
 	}, errand{check: noNames, do: runDoctor, coded: failure})
 }

@@ -137,6 +137,11 @@ func TestDoctor_BadServers(t *testing.T) {
 			})
 			return strings.Replace(urlOf(srv), srv.Addr(), proxy.Addr(), 1)
 		}, nil, map[string]want{"HF114": {warned, `came back within 3s, so waiters poll`}}},
+		{"a replica", []redistest.ServerOption{redistest.WithoutPassword()}, func(t *testing.T, srv *redistest.Server) string {
+			host, port, _ := strings.Cut(redistest.Start(t, redistest.WithoutPassword()).Addr(), ":")
+			do(t, srv, "replicaof", host, port)
+			return ""
+		}, nil, map[string]want{"HF102": {failed, `^a replica: it refuses writes`}}},
 		{"closes connections", nil, func(t *testing.T, srv *redistest.Server) string {
 			do(t, srv, "config", "set", "timeout", "2")
 			return ""
@@ -227,18 +232,6 @@ func TestDoctor_As(t *testing.T) {
 	}
 	if status, found := diagnose(t, urlOf(srv), "--as=ghost"); status != exitNo || found["HF112"].Means != "there is no user ghost" {
 		t.Errorf("exit status %d: %+v", status, found["HF112"])
-	}
-}
-
-func TestDoctor_Replica(t *testing.T) {
-	t.Parallel()
-	master := redistest.Start(t, redistest.WithoutPassword())
-	replica := redistest.Start(t, redistest.WithoutPassword())
-	host, port, _ := strings.Cut(master.Addr(), ":")
-	do(t, replica, "replicaof", host, port)
-	status, found := diagnose(t, urlOf(replica))
-	if f := found["HF102"]; status != exitNo || f.Verdict != failed || f.Do != "holdfast doctor --redis redis://"+master.Addr() {
-		t.Errorf("exit status %d: %+v", status, f)
 	}
 }
 

@@ -22,7 +22,7 @@ func inspectCommand() *cli.Command {
 		Usage:       "show all that Redis knows of a lock",
 		ArgsUsage:   "NAME...",
 		Description: "Exit status: 0 all are held, 1 failed, 2 usage, 3 one of them is not held, 5 Redis cannot be reached.",
-		Flags:       []cli.Flag{leaseFlag(), outputFlag()},
+		Flags:       []cli.Flag{leaseFlag(), outputFlag("a table, a wide one, json, jsonl, or only the name of each", lookFormats)},
 	}, errand{check: someNames, do: runInspect, coded: failure})
 }
 

@@ -31,7 +31,7 @@ func listCommand() *cli.Command {
 			&cli.BoolFlag{Name: "stale", Usage: "only those with something wrong"},
 			&cli.DurationFlag{Name: "watch", Usage: "list them again every `TIME`, until a signal ends it"},
 			&cli.IntFlag{Name: "limit", Value: 1000, Usage: "show at most `N`"},
-			forFlag(), leaseFlag(), outputFlag(),
+			forFlag(), leaseFlag(), outputFlag("a table, a wide one, json, jsonl, or only the name of each", lookFormats),
 		},
 	}, errand{check: checkList, do: runList, coded: failure})
 }

@@ -164,9 +164,9 @@ func valuesOf(c *cli.Command, flag string) []string {
 		return kinds
 	case "--output", "-o":
 		if c.Name == "bench" || c.Name == "doctor" {
-			return []string{formatTable, formatJSON, formatJSONL}
+			return reportFormats
 		}
-		return []string{formatTable, formatWide, formatJSON, formatJSONL, formatName}
+		return lookFormats
 	}
 	return nil
 }

@@ -30,11 +30,14 @@ const (
 	formatName  = "name"
 )
 
-func outputFlag() cli.Flag {
-	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print a table, a wide one, json, jsonl, or only the name of each: `FORMAT`",
-		Validator: oneOf("--output", formatTable, formatWide, formatJSON, formatJSONL, formatName),
-	}
+// lookFormats are those of ls and inspect, and reportFormats those of doctor and bench.
+var (
+	lookFormats   = []string{formatTable, formatWide, formatJSON, formatJSONL, formatName}
+	reportFormats = []string{formatTable, formatJSON, formatJSONL}
+)
+
+func outputFlag(usage string, formats []string) cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formatTable, Usage: "print " + usage + ": `FORMAT`", Validator: oneOf("--output", formats...)}
 }
 
 // oneOf returns the validator of a flag that has a few values.

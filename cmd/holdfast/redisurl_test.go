@@ -35,15 +35,8 @@ var shapes = []string{
 	"redis+sentinel://:%s@h,h2/m", "redis+sentinel://h/m?sentinel_password=%s", "%s@h://h", "rediss+%s@h://h",
 }
 
-func TestOpenClient_NamesNoPassword(t *testing.T) {
+func TestOpenClient_Reads(t *testing.T) {
 	t.Parallel()
-	for _, password := range []string{"K3Y/S3CRET", "12/S3CRET", "12?S3CRET", "12#S3CRET", "12/3?db=S3CRET", "12?pool_size=S3CRET", "12/0?S3CRET", "a%zzS3CRET", "S3 CRET", "[S3CRET", "a@12/S3CRET", "a,b/S3CRET"} {
-		for _, shape := range shapes {
-			if said := saysOf(fmt.Sprintf(shape, password)); strings.Contains(said, "CRET") || strings.Contains(said, "12") || strings.Contains(said, "K3Y") {
-				t.Errorf(shape+" says %q", password, said)
-			}
-		}
-	}
 	for _, u := range []string{"", "hush", "redis://:hush@h/db", "redis://h?pool_size=many", "redis://h?hush=1", "unix://", "redis+sentinel://h", "redis+other://h", "x://:hush@h"} {
 		if client, err := openClient(u, time.Second, encryption{}); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v, %v", u, client, err)
@@ -61,14 +54,16 @@ func TestOpenClient_NamesNoPassword(t *testing.T) {
 
 // FuzzOpenClient: whatever is in a password, neither its beginning nor its end is printed.
 func FuzzOpenClient(f *testing.F) {
-	for _, middle := range []string{"", "/", "?", "#", "@", "@1/", ":1/", "://", "%", "&a=", ",", ";", "/0?", "]", "\n"} {
+	for _, middle := range []string{"", "/", "?", "#", "@", "@1/", ":1/", "://", "%", "&a=", ",", ";", "/0?", "]", "\n", "/3?db=", "?pool_size=", "%zz", " ", "[", ",b/", "@12/"} {
 		f.Add(middle)
 	}
 	f.Fuzz(func(t *testing.T, middle string) {
 		for _, shape := range shapes {
-			said := strings.ToLower(saysOf(fmt.Sprintf(shape, "k3yx"+middle+"s3cret")))
-			if strings.Contains(said, "k3yx") || strings.Contains(said, "s3cret") {
-				t.Errorf(shape+" says %q", "k3yx"+middle+"s3cret", said)
+			for _, begin := range []string{"k3yx", "12"} { // a number passes for a port, or for a database
+				said := strings.ToLower(saysOf(fmt.Sprintf(shape, begin+middle+"s3cret")))
+				if strings.Contains(said, begin) || strings.Contains(said, "s3cret") {
+					t.Errorf(shape+" says %q", begin+middle+"s3cret", said)
+				}
 			}
 		}
 	})

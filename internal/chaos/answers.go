@@ -38,7 +38,7 @@ func (t *trial) operations() {
 		l, p := t.lock(o.Name), t.procs[o.Proc]
 		switch {
 		case o.acquires():
-			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Read: o.Shared, Once: o.Do == TryLock || l.kind == nil, Parted: o.Do == Several}
+			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Read: o.Shared, Once: o.Do == TryLock || l.kind == nil, Parted: o.Do == Several || o.Permits > mostPermits}
 			t.add(o.Call, l, func() { t.Begins(&l.Lock, x) })
 			t.add(o.Return, l, func() {
 				l.Returns(x)
@@ -105,7 +105,7 @@ func (t *trial) granted(l *lock, p *party, o, u *Op) {
 		to = min(u.Call, u.Deadline, p.Died)
 	}
 	owner := fmt.Sprintf("p%d#%d", o.Proc, o.Chain)
-	c := &judge.Claim{Process: p, Who: o.String(), Owner: owner, Write: !o.Shared, Locks: []*judge.Lock{&l.Lock}, Lease: &recorded{t, o.Deadline, to}, Shell: o}
+	c := &judge.Claim{Process: p, Who: o.String(), Owner: owner, Write: !o.Shared && o.Permits == 0, Permits: o.Permits, Locks: []*judge.Lock{&l.Lock}, Lease: &recorded{t, o.Deadline, to}, Shell: o}
 	t.stands(l, p, o, u)
 	t.Granted(c)
 	t.claims[id{o.Proc, o.ID}] = c
@@ -127,6 +127,9 @@ func (t *trial) granted(l *lock, p *party, o, u *Op) {
 // stands takes note of the hold that a lease stands on, if there is only one that it can be. If its process had kept that, it was granted without
 // a command.
 func (t *trial) stands(l *lock, p *party, o, u *Op) {
+	if o.Permits > 0 {
+		return
+	}
 	var on []string
 	for _, h := range slices.Concat(l.State.Holders, l.Promised) {
 		if p.Owns(&l.Lock, h.ID) && (!l.Sides || strings.HasSuffix(h.ID, ":write") == !o.Shared) && !slices.Contains(on, h.ID) {

@@ -38,6 +38,8 @@ var hunts = []hunt{
 	{"the end of a lease is announced late", "told late", "-overstay 10 -faults none -hasty"},
 	{"Unlock of a lost lease is nil", "hidden loss", "-overstay 10 -faults none -hasty"},
 	{"TryLock refuses without asking", "false refusal", ""},
+	{"a claim of many permits is passed by others", "order", ""},
+	{"permits that have ended are lost", "permits", "-overstay 10 -faults none -hasty"},
 	{"release leaves a key", "left behind", "-faults none"},
 	{"acquire leaves a goroutine", "goroutines", "-faults none"},
 }

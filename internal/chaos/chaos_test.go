@@ -108,6 +108,7 @@ func (r *Report) figures() map[string]any {
 		"S4:holds-that-another-deleted": r.count("claim without hold"), "S6:owners-that-came-back": r.count("resurrection"),
 		"S7:keys-without-TTL": r.count("ttl"), "S9:inversions": r.count("token"),
 		"S11:answers-that-are-not-true": r.count(untrue...),
+		"P3:permits-lost-or-made":       r.count("permits"),
 		"N1:told-after-the-deadline":    ms(r.Late), "N3:losses-without-cause": r.count("lost without cause", "false loss"),
 		"L2:lost-wake-ups": r.count("lost wake-up", "unheard"), "L5:overtaken-in-the-queue": r.count("order", "queue"),
 		"L7:longest-wait-of-a-fresh-client": ms(r.Residue.Probe), "L7:longest-wait-of-any": ms(r.Longest),

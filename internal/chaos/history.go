@@ -38,14 +38,15 @@ const (
 
 // Op is one operation of one client process.
 type Op struct {
-	ID     int64  `json:"id"` // unique in its process
-	Proc   int    `json:"proc"`
-	Worker int    `json:"worker"`
-	Do     Action `json:"do"`
-	Name   string `json:"name"`
-	Shared bool   `json:"shared,omitempty"`
-	Fixed  bool   `json:"fixed,omitempty"` // a lease that ends by itself: it is not renewed, or only up to Limit
-	Limit  int64  `json:"limit,omitempty"` // not before this does WithMaxHold end it; 0: it does not
+	ID      int64  `json:"id"` // unique in its process
+	Proc    int    `json:"proc"`
+	Worker  int    `json:"worker"`
+	Do      Action `json:"do"`
+	Name    string `json:"name"`
+	Shared  bool   `json:"shared,omitempty"`
+	Fixed   bool   `json:"fixed,omitempty"`   // a lease that ends by itself: it is not renewed, or only up to Limit
+	Permits int    `json:"permits,omitempty"` // of a semaphore: how many an acquire asks for
+	Limit   int64  `json:"limit,omitempty"`   // not before this does WithMaxHold end it; 0: it does not
 	// Chain is the owner: the ID of its first acquire. Lease is, of an Unlock or an Extend, the ID
 	// of the acquire it is about.
 	Chain int64 `json:"chain,omitempty"`

@@ -13,9 +13,9 @@ type lockFunc func(m *holdfast.Manager, name string, opts ...holdfast.LockOption
 type Kind struct {
 	Name      string
 	Fenced    bool     // its tokens are judged
-	Fair      bool     // the order of its grants is judged
 	Exclusive lockFunc // the only side, or the write side
 	Shared    lockFunc // the read side; nil: there is none
+	Permits   int      // of a semaphore: how many there are; 0: it is none. Exclusive takes one
 }
 
 func mutex(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
@@ -34,6 +34,19 @@ func read(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfas
 	return m.RWMutex(name, opts...).RLocker()
 }
 
+// permits takes so many permits of a semaphore that is not in use for long: Redis forgets it. A semaphore is not kept by its process.
+func permits(n int) lockFunc {
+	return func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
+		return m.Semaphore(name, allPermits, append([]holdfast.LockOption{holdfast.WithIdleTTL(slowTTL), holdfast.WithLinger(0)}, opts...)...).Locker(n)
+	}
+}
+
+// How many permits a semaphore has, and how many a worker takes at most.
+const (
+	allPermits  = 3
+	mostPermits = 2
+)
+
 func fenced(f lockFunc) lockFunc {
 	return func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
 		return f(m, name, append(slices.Clone(opts), holdfast.WithFencing())...)
@@ -51,8 +64,9 @@ func slow(f lockFunc) lockFunc {
 var Kinds = []Kind{
 	{Name: "mutex", Exclusive: mutex},
 	{Name: "fenced", Fenced: true, Exclusive: fenced(mutex)},
-	{Name: "fair", Fair: true, Fenced: true, Exclusive: fenced(fair)},
+	{Name: "fair", Fenced: true, Exclusive: fenced(fair)},
 	{Name: "rw", Fenced: true, Exclusive: fenced(write), Shared: fenced(read)},
+	{Name: "permits", Exclusive: permits(1), Permits: allPermits},
 }
 
 // Names of locks. Each kind has a busy lock, on which everything is tried; a quiet

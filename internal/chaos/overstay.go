@@ -100,7 +100,7 @@ func (w *worker) several() {
 	}
 	var ops []*Op
 	for _, t := range targets {
-		o := &Op{Proc: w.Proc, Worker: w.n, Do: Several, Name: t.name, Shared: t.shared}
+		o := &Op{Proc: w.Proc, Worker: w.n, Do: Several, Name: t.name, Shared: t.shared, Permits: t.n}
 		w.rec.begin(o)
 		ops = append(ops, o)
 	}

@@ -54,6 +54,7 @@ func (r *Report) String() string {
 	row("token inversions", "%d", r.count("token"))
 	row("grants and places out of order", "%d", r.count("order", "queue"))
 	row("lost wake-ups", "%d", r.count("lost wake-up", "unheard", "kept from others"))
+	row("permits lost or made", "%d", r.count("permits"))
 	row("losses without cause", "%d", r.count("lost without cause", "false loss"))
 	row("keys without TTL", "%d", r.count("ttl"))
 	row("forsaken holds and places", "%d", r.count("forsaken hold", "forsaken place"))

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Residue is what is left when all callers have stopped, and when all processes have gone.
@@ -57,7 +59,11 @@ func (r *run) probe() {
 		for _, name := range []string{k.busy(), k.quiet()} {
 			begin := time.Now()
 			within(func(ctx context.Context) error {
-				h := w.acquire(ctx, Lock, target{name: name, make: k.Exclusive}, 0)
+				t := target{name: name, make: k.Exclusive}
+				if k.Permits > 0 { // all of them: none is lost
+					t.n, t.make = k.Permits, permits(k.Permits)
+				}
+				h := w.acquire(ctx, Lock, t, 0)
 				if h == nil {
 					return fmt.Errorf("%s was not granted", name)
 				}
@@ -139,6 +145,9 @@ func (r *run) belongings(prefix string) (all []string) {
 		// Of a hash, a list or a zset; a key of another type has none.
 		ids := slices.Concat(rdb.HKeys(ctx, key).Val(), rdb.LRange(ctx, key, 0, -1).Val(), rdb.ZRange(ctx, key, 0, -1).Val())
 		for _, id := range ids {
+			if len(id) == wire.PermitBytes {
+				id = judge.PermitID(id)
+			}
 			if strings.HasPrefix(id, prefix+":") {
 				all = append(all, key+": "+id)
 			}

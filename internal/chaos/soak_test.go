@@ -30,6 +30,9 @@ var (
 // mostHeap is what may be left on the heap, whatever the number of cycles or names.
 const mostHeap = 1 << 20
 
+// soakTTL is the lease of all locks, and for how long Redis keeps a semaphore that is not used.
+const soakTTL = time.Minute
+
 // patience is how long anything of it may take.
 const patience = 30 * time.Second
 
@@ -50,7 +53,7 @@ func TestSoak_CyclesLeaveNothing(t *testing.T) {
 	forKinds(t, "soak-cycles", func(s *soak) {
 		cycle := func(rng *rand.Rand, n int) {
 			m := s.managers[n%2]
-			l := s.kind.Exclusive(m, fmt.Sprintf("soak:%d", rng.IntN(3)))
+			l := s.lock(m, rng.IntN(3), 1+rng.IntN(allPermits))
 			if s.kind.Shared != nil && rng.IntN(2) == 0 {
 				l = s.kind.Shared(m, fmt.Sprintf("soak:%d", rng.IntN(3)))
 			}
@@ -76,13 +79,22 @@ func TestSoak_CyclesLeaveNothing(t *testing.T) {
 func TestSoak_NamesAreForgotten(t *testing.T) {
 	forKinds(t, "soak-names", func(s *soak) {
 		s.leavesNothing(64, *soakNames, *soakNames, func(_ *rand.Rand, n int) {
-			lease, err := s.kind.Exclusive(s.managers[n%2], fmt.Sprintf("soak:%d", n)).Lock(context.Background())
+			lease, err := s.lock(s.managers[n%2], n, 1).Lock(context.Background())
 			if err == nil {
 				err = unlock(lease)
 			}
 			redistest.Check(s, err)
 		})
 	})
+}
+
+// lock returns the n-th lock, or of a semaphore so many permits.
+func (s *soak) lock(m *holdfast.Manager, n, many int) holdfast.Locker {
+	name := fmt.Sprintf("soak:%d", n)
+	if s.kind.Permits > 0 {
+		return permits(many)(m, name, holdfast.WithIdleTTL(soakTTL))
+	}
+	return s.kind.Exclusive(m, name)
 }
 
 // unlock returns how the release ended, on a slow machine not in the second that Unlock
@@ -117,7 +129,7 @@ func forKinds(t *testing.T, table string, run func(*soak)) {
 					o.PipelineReadBufferSize, o.PipelineWriteBufferSize = 4096, 4096 // else 256 KB each
 				})
 				// Nothing is over by itself, and a release has a second to be answered.
-				m, err := holdfast.New(s.clients[i], holdfast.WithLease(time.Minute))
+				m, err := holdfast.New(s.clients[i], holdfast.WithLease(soakTTL))
 				redistest.Must(t, err)
 				s.managers[i] = m
 			}
@@ -187,6 +199,9 @@ func (s *soak) nothingOnTheServer() {
 	keys := slices.DeleteFunc(s.srv.Keys(), func(k string) bool {
 		return strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones)
 	})
+	if s.kind.Permits > 0 { // its number is left, for a minute: no permit is lost or made
+		keys = slices.DeleteFunc(keys, func(k string) bool { return admin.Get(ctx, k).Val() == fmt.Sprint(s.kind.Permits) })
+	}
 	if len(keys) > 0 {
 		s.Errorf("%d keys are left, such as %q", len(keys), keys[0])
 	}

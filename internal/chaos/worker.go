@@ -36,6 +36,7 @@ type target struct {
 	shared bool
 	make   lockFunc
 	limit  time.Duration // by WithMaxHold; 0: none
+	n      int           // of a semaphore: how many permits
 }
 
 // pick chooses a kind, and of a read-write lock mostly the readers' side.
@@ -53,7 +54,12 @@ func (w *worker) side(k *Kind, name string) target {
 	if k.Shared != nil && w.rng.IntN(5) < 3 {
 		return target{name: name, shared: true, make: k.Shared}
 	}
-	return target{name: name, make: k.Exclusive}
+	t := target{name: name, make: k.Exclusive}
+	if k.Permits > 0 {
+		t.n = 1 + w.rng.IntN(mostPermits)
+		t.make = permits(t.n)
+	}
+	return t
 }
 
 // acquire locks and records. chain is the owner to re-enter, or 0.
@@ -62,7 +68,7 @@ func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, 
 		opts = append(opts, holdfast.WithMaxHold(t.limit))
 	}
 	l := t.make(w.m, t.name, opts...)
-	o := &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: t.name, Shared: t.shared, Chain: chain, Fixed: len(opts) > 0}
+	o := &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: t.name, Shared: t.shared, Chain: chain, Fixed: len(opts) > 0, Permits: t.n}
 	w.rec.begin(o)
 	if t.limit != 0 {
 		o.Limit = o.Call + int64(t.limit)
@@ -152,6 +158,8 @@ func (w *worker) work() {
 			continue
 		}
 		switch dice := w.rng.IntN(98); {
+		case t.n > 0 && dice >= 80: // it has no re-entry, and is held or not by what a caller wants
+			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
 		case dice < 50:
 			w.section(w.acquire(w.stop, TryLock, t, 0), t)
 		case dice < 75:

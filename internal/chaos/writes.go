@@ -196,6 +196,10 @@ func (t *trial) lock(name string) *lock {
 		if sides {
 			l.queue, l.times = fmt.Sprintf("holdfast_rw_queue:{%s}", name), fmt.Sprintf("holdfast_rw_timeout:{%s}", name)
 		}
+		if k != nil && k.Permits > 0 {
+			l.Permits, l.Most = k.Permits, mostPermits
+			l.queue, l.times = fmt.Sprintf("holdfast_permit_queue:{%s}", name), fmt.Sprintf("holdfast_permit_timeout:{%s}", name)
+		}
 		l.Shell = l
 		t.locks[name] = l
 	}

@@ -45,6 +45,16 @@ func (t *trial) operations() {
 				t.acquired(l, p, o, unlocks[id{o.Proc, o.ID}])
 				l.returned[o.Proc] = o.Return
 			})
+		case o.Do == Proclaim:
+			term := id{o.Proc, o.Lease}
+			t.add(o.Call, l, func() { t.says[term] = append(t.says[term], o.Value) })
+			t.add(o.Return, l, func() {
+				if t.odd(l, o); o.Result == OK {
+					t.says[term] = []string{o.Value}
+				}
+			})
+		case o.Do == Observed:
+			t.add(o.Return, l, func() { t.observed(l, p, o) })
 		case o.Do == Unlock:
 			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Once: true, Unlocks: true}
 			t.add(o.Call, l, func() {
@@ -106,6 +116,9 @@ func (t *trial) granted(l *lock, p *party, o, u *Op) {
 	}
 	owner := fmt.Sprintf("p%d#%d", o.Proc, o.Chain)
 	c := &judge.Claim{Process: p, Who: o.String(), Owner: owner, Write: !o.Shared && o.Permits == 0, Permits: o.Permits, Locks: []*judge.Lock{&l.Lock}, Lease: &recorded{t, o.Deadline, to}, Shell: o}
+	if l.kind == &election {
+		t.says[id{o.Proc, o.ID}] = []string{o.Value}
+	}
 	t.stands(l, p, o, u)
 	t.Granted(c)
 	t.claims[id{o.Proc, o.ID}] = c

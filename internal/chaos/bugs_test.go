@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/planted"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // hunt is a bug of package planted, and the run that must show it to a judge that is there for it. They are few: other worlds find all of them, and
@@ -38,8 +40,9 @@ var hunts = []hunt{
 	{"the end of a lease is announced late", "told late", "-overstay 10 -faults none -hasty"},
 	{"Unlock of a lost lease is nil", "hidden loss", "-overstay 10 -faults none -hasty"},
 	{"TryLock refuses without asking", "false refusal", ""},
-	{"a claim of many permits is passed by others", "order", ""},
-	{"permits that have ended are lost", "permits", "-overstay 10 -faults none -hasty"},
+	{"a claim of many permits is passed by others", "order", "-faults none -hasty -duration 8s"},
+	{"permits that have ended are lost", "permits", "-overstay 30 -faults none -hasty -duration 8s"},
+	{"a vacancy is not said", "unobserved", "-faults none -hasty -duration 8s"},
 	{"release leaves a key", "left behind", "-faults none"},
 	{"acquire leaves a goroutine", "goroutines", "-faults none"},
 }
@@ -95,5 +98,11 @@ func TestChaos_QuietRunIsGreen(t *testing.T) {
 	h, residue := Run(t, Config{Duration: 4 * time.Second, Seed: 1, Clients: 3, Workers: 2, Faults: "none"})
 	if r := Judge(h, residue); len(r.Violations) > 0 || r.TakenUp == 0 {
 		t.Errorf("%v", r)
+	}
+	dir, err := (&Report{History: h}).Save()
+	redistest.Must(t, err)
+	defer os.RemoveAll(dir)
+	if r := Judge(load(t, filepath.Join(dir, "history.json")), residue); len(r.Violations) > 0 {
+		t.Errorf("as it was saved: %v", r)
 	}
 }

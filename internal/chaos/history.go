@@ -19,9 +19,12 @@ const (
 	Several Action = "several" // of a Multi's locks, one operation each
 	Unlock  Action = "unlock"
 	Extend  Action = "extend"
-	Peek    Action = "peek"  // Inspect: is it held?
-	told    Action = "told"  // no call: a lease's Done, from its deadline to when it was heard
-	stall   Action = "stall" // not planned: the process did not run
+
+	Proclaim Action = "proclaim"
+	Observed Action = "observed" // no call: an observer of the election was told of a leader, or of none
+	Peek     Action = "peek"     // Inspect: is it held?
+	told     Action = "told"     // no call: a lease's Done, from its deadline to when it was heard
+	stall    Action = "stall"    // not planned: the process did not run
 )
 
 // Result is what an operation was told.
@@ -57,6 +60,8 @@ type Op struct {
 	Result Result `json:"result,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Token  uint64 `json:"token,omitempty"`
+	Value  string `json:"value,omitempty"` // of a leader: what it says
+	Owner  string `json:"owner,omitempty"` // Observed: the leader
 	// Deadline of the lease: of an acquire or an Extend at its return, of an Unlock just before
 	// its call.
 	Deadline int64 `json:"deadline,omitempty"`
@@ -202,8 +207,8 @@ type History struct {
 	Processes []*Process
 	Ops       []*Op // in the order of their calls
 	Faults    []Fault
-	Stalls    []Fault    // that the nemesis has no part in, or only an indirect one
-	Writes    [][]string // the server's append-only file
+	Stalls    []Fault  // that the nemesis has no part in, or only an indirect one
+	Writes    Commands // the server's append-only file
 	Ticks     []Tick
 	Wall      int64 // the system's wall clock is so far ahead of the one that times count from
 }
@@ -214,4 +219,43 @@ func (h *History) ttl(name string) time.Duration {
 		return slowTTL
 	}
 	return h.TTL
+}
+
+// Commands are what a file of a server has. Their arguments are bytes, which JSON has not: there each one is the character of its number.
+type Commands [][]string
+
+func (c Commands) each(of func(string) string) (all [][]string) {
+	for _, cmd := range c {
+		args := make([]string, len(cmd))
+		for i, s := range cmd {
+			args[i] = of(s)
+		}
+		all = append(all, args)
+	}
+	return all
+}
+
+// MarshalJSON is for the saved history.
+func (c Commands) MarshalJSON() ([]byte, error) {
+	return json.Marshal(c.each(func(s string) string {
+		all := make([]rune, len(s))
+		for i := range len(s) {
+			all[i] = rune(s[i])
+		}
+		return string(all)
+	}))
+}
+
+// UnmarshalJSON reads it.
+func (c *Commands) UnmarshalJSON(text []byte) error {
+	var all [][]string
+	err := json.Unmarshal(text, &all)
+	*c = Commands(all).each(func(s string) string {
+		var b []byte
+		for _, r := range s {
+			b = append(b, byte(r))
+		}
+		return string(b)
+	})
+	return err
 }

@@ -85,6 +85,9 @@ func kindOf(name string) *Kind {
 			return k
 		}
 	}
+	if name == seatName {
+		return &election
+	}
 	return nil
 }
 
@@ -92,5 +95,5 @@ func lockNames() (names []string) {
 	for i := range Kinds {
 		names = append(names, Kinds[i].names()...)
 	}
-	return names
+	return append(names, seatName)
 }

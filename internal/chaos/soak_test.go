@@ -50,22 +50,13 @@ type soak struct {
 
 // Every way into a lock and out of it, many times: nothing stays.
 func TestSoak_CyclesLeaveNothing(t *testing.T) {
-	forKinds(t, "soak-cycles", func(s *soak) {
+	forKinds(t, "soak-cycles", append(slices.Clone(Kinds), election), func(s *soak) {
 		cycle := func(rng *rand.Rand, n int) {
-			m := s.managers[n%2]
-			l := s.lock(m, rng.IntN(3), 1+rng.IntN(allPermits))
-			if s.kind.Shared != nil && rng.IntN(2) == 0 {
-				l = s.kind.Shared(m, fmt.Sprintf("soak:%d", rng.IntN(3)))
-			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.Int64N(int64(3*time.Millisecond))))
 			defer cancel()
-			ask := l.Lock
-			if rng.IntN(3) == 0 {
-				ask = l.TryLock
-			}
-			lease, err := ask(ctx)
+			give, err := s.take(ctx, s.managers[n%2], rng)
 			if err == nil {
-				err = unlock(lease)
+				err = unlock(give)
 			}
 			if err != nil && !errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded) {
 				s.Error(err)
@@ -77,11 +68,11 @@ func TestSoak_CyclesLeaveNothing(t *testing.T) {
 
 // A name that is not in use costs nothing, but for the few thousand that a manager keeps. The first round fills that room.
 func TestSoak_NamesAreForgotten(t *testing.T) {
-	forKinds(t, "soak-names", func(s *soak) {
+	forKinds(t, "soak-names", Kinds, func(s *soak) {
 		s.leavesNothing(64, *soakNames, *soakNames, func(_ *rand.Rand, n int) {
 			lease, err := s.lock(s.managers[n%2], n, 1).Lock(context.Background())
 			if err == nil {
-				err = unlock(lease)
+				err = unlock(lease.Unlock)
 			}
 			redistest.Check(s, err)
 		})
@@ -97,31 +88,53 @@ func (s *soak) lock(m *holdfast.Manager, n, many int) holdfast.Locker {
 	return s.kind.Exclusive(m, name)
 }
 
-// unlock returns how the release ended, on a slow machine not in the second that Unlock
+// take takes one of three locks, some permits of a semaphore, or a seat, and returns what gives that back.
+func (s *soak) take(ctx context.Context, m *holdfast.Manager, rng *rand.Rand) (give func(context.Context) error, err error) {
+	n := rng.IntN(3)
+	if s.kind.Name == election.Name {
+		term, err := m.Election(fmt.Sprintf("soak:%d", n)).Campaign(ctx, "soak")
+		if errors.Is(err, holdfast.ErrUnavailable) && ctx.Err() != nil {
+			err = ctx.Err() // Redis has not confirmed the value in time
+		}
+		return term.Resign, err
+	}
+	l := s.lock(m, n, 1+rng.IntN(allPermits))
+	if s.kind.Shared != nil && rng.IntN(2) == 0 {
+		l = s.kind.Shared(m, fmt.Sprintf("soak:%d", n))
+	}
+	ask := l.Lock
+	if rng.IntN(3) == 0 {
+		ask = l.TryLock
+	}
+	lease, err := ask(ctx)
+	return lease.Unlock, err
+}
+
+// unlock returns how the release ended, on a slow machine not in the second that Unlock, or Resign,
 // waits for that.
-func unlock(lease *holdfast.Lease) error {
-	err := lease.Unlock(context.Background())
+func unlock(give func(context.Context) error) error {
+	err := give(context.Background())
 	for end := time.Now().Add(patience); errors.Is(err, holdfast.ErrUnavailable) && time.Now().Before(end); {
-		err = lease.Unlock(context.Background())
+		err = give(context.Background())
 	}
 	return err
 }
 
 // forKinds runs one kind after the other, since figures of the heap bear no company, and
 // writes what came of it into the table.
-func forKinds(t *testing.T, table string, run func(*soak)) {
+func forKinds(t *testing.T, table string, kinds []Kind, run func(*soak)) {
 	rows := []string{"| kind | times | took | growth of the heap |", "|---|---|---|---|"}
 	defer func() {
 		if !t.Failed() {
 			publish(t, table, strings.Join(rows, "\n"))
 		}
 	}()
-	for i := range Kinds {
-		t.Run(Kinds[i].Name, func(t *testing.T) {
+	for i := range kinds {
+		t.Run(kinds[i].Name, func(t *testing.T) {
 			srv := redistest.Start(t)
 			srv.Keys() // its connection is the test's own
 			idle := goleak.IgnoreCurrent()
-			s := &soak{T: t, srv: srv, kind: &Kinds[i], idle: idle, rows: &rows}
+			s := &soak{T: t, srv: srv, kind: &kinds[i], idle: idle, rows: &rows}
 			for i := range s.managers {
 				// How many connections are open depends on the machine; they are not what is looked for.
 				s.clients[i] = srv.ClientWith(t, func(o *redis.Options) {
@@ -196,12 +209,12 @@ func (s *soak) quiet() {
 func (s *soak) nothingOnTheServer() {
 	s.Helper()
 	ctx, admin := context.Background(), s.srv.Admin()
-	keys := slices.DeleteFunc(s.srv.Keys(), func(k string) bool {
-		return strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones)
-	})
-	if s.kind.Permits > 0 { // its number is left, for a minute: no permit is lost or made
-		keys = slices.DeleteFunc(keys, func(k string) bool { return admin.Get(ctx, k).Val() == fmt.Sprint(s.kind.Permits) })
+	if s.kind.Permits > 0 { // their numbers are left, for a minute: no permit is lost or made
+		redistest.Check(s, admin.Eval(ctx, takeNumbers, nil, s.kind.Permits).Err())
 	}
+	keys := slices.DeleteFunc(s.srv.Keys(), func(k string) bool {
+		return strings.HasPrefix(k, locktest.Tokens) || strings.HasPrefix(k, locktest.Tombstones) || strings.HasPrefix(k, record)
+	})
 	if len(keys) > 0 {
 		s.Errorf("%d keys are left, such as %q", len(keys), keys[0])
 	}
@@ -213,6 +226,15 @@ func (s *soak) nothingOnTheServer() {
 		s.Errorf("connections are left beside the test's own:\n%s", list)
 	}
 }
+
+// takeNumbers deletes the numbers of semaphores of which all permits are available.
+const takeNumbers = `for _, k in ipairs(redis.call('keys', 'soak:*')) do
+  if redis.call('get', k) ~= ARGV[1] or redis.call('pttl', k) < 0 then
+    return redis.error_reply('of ' .. k .. ' are available: ' .. redis.call('get', k) .. ', for ms: ' .. redis.call('pttl', k))
+  end
+  redis.call('del', k)
+end
+return 1`
 
 // heap is what is in use when the collector has been through.
 func heap() int64 {

@@ -21,6 +21,8 @@ type held struct {
 	lease *holdfast.Lease
 	op    *Op
 	more  []*Op // of the other locks of a Multi
+
+	resign func(context.Context) error // of a term, instead of Unlock
 }
 
 // pause is work or thinking time, not waiting for anything.
@@ -103,7 +105,11 @@ func (w *worker) release(h *held) Result {
 	}
 	looked, valid := now(), h.lease.Valid()
 	late := valid && looked > at(h.lease.Deadline()) // it may have moved on since, but not back
-	err := h.lease.Unlock(context.Background())
+	give := h.lease.Unlock
+	if h.resign != nil {
+		give = h.resign
+	}
+	err := give(context.Background())
 	returned := time.Now()
 	for _, o := range ops {
 		var lost *holdfast.LostError

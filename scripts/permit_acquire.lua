@@ -39,7 +39,7 @@ if type(buried) == 'table' then
 elseif buried then
   return {@ACQUIRE_BURIED@}
 end
-local count, members = count_of(available, held, total)
+local count, members = count_of(available, held, total, idle)
 if not count then
   return members
 end

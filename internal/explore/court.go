@@ -147,7 +147,7 @@ func (j *court) look() {
 			}
 		}
 		for _, k := range keys {
-			if k.Expires == 0 && !strings.HasPrefix(k.Name, "redisson_lock_token") && w.semaphore(k.Name) == nil {
+			if k.Expires == 0 && !strings.HasPrefix(k.Name, "redisson_lock_token") && (w.plan.Idle > 0 || w.semaphore(k.Name) == nil) {
 				j.fails("ttl", "%s has none", k.Name)
 			}
 		}

@@ -20,6 +20,7 @@ type Plan struct {
 	Replicas                   bool          // grants wait for the acknowledgement of one replica
 	Closes                     []int         // the processes that may close
 	Ordered                    bool          // callers come in their order
+	Idle                       time.Duration // for how long the server keeps a semaphore that is not used; 0: forever
 	Sets                       []int         // how many permits the first lock is said to have, one after the other (SetPermits)
 
 	Faults []Fault // that may happen
@@ -117,6 +118,7 @@ func (p *Plan) complete() *Plan {
 		}
 		c.terms = &protocol.Terms{}
 		c.terms.Options = lock.Options{TTL: p.TTL, MaxHold: c.MaxHold, AtLeast: c.AtLeast, Linger: c.Linger, Fencing: c.Fencing, Fixed: c.Fixed, Permits: c.Permits}
+		c.terms.Idle = p.Idle
 		c.terms.Total = p.Locks[c.Locks[0]].Permits
 		if p.Replicas {
 			c.terms.Acks = &command.Acks{Replicas: 1, Timeout: 100 * time.Millisecond}

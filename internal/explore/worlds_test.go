@@ -77,6 +77,7 @@ func worlds() []*Plan {
 		{Name: "a late copy of permits", Locks: permits(2), Callers: []Caller{{Permits: 2}}, Faults: []Fault{Fails, Leaves}, Most: 2, Late: 1},
 		{Name: "turns of three", Locks: permits(2), Callers: []Caller{{}, {Process: 1, Permits: 2}, {Process: 2}}, Ordered: true},
 		{Name: "Extend of permits", Locks: permits(2), Callers: []Caller{{Permits: 2, Then: []Then{Extends}}, {Process: 1}}},
+		{Name: "WithIdleTTL", Locks: permits(2), Idle: 3 * time.Second, Callers: []Caller{{Permits: 2}, {Process: 1}}, Faults: []Fault{Dies, Deletes}, Most: 1},
 		{Name: "permits that stay", Locks: permits(2), Callers: []Caller{{Permits: 2, AtLeast: time.Second}, {Process: 1}}, Faults: []Fault{Fails}, Most: 1},
 		{Name: "a deleted number", Locks: permits(2), Callers: []Caller{{}, {Process: 1, Permits: 2}}, Faults: []Fault{Deletes, Fails}, Most: 1},
 		{Name: "SetPermits", Locks: permits(2), Sets: []int{1, 2}, Callers: []Caller{{Permits: 2}, {Process: 1}}, Faults: []Fault{Fails}, Most: 1},

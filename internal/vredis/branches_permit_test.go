@@ -128,6 +128,7 @@ var permitBranches = []branch{
 	{"permit of which there is none on a replica", []string{"set x 0", "replicaof 127.0.0.1 1"}, "permit_acquire", acquiring("$1:1", none), replica, nil},
 	{"permit on a replica", []string{"set x 1", "replicaof 127.0.0.1 1"}, "permit_acquire", acquiring("$1:1", none), replica, nil},
 	{"permit of a semaphore that is forgotten when idle", nil, "permit_acquire", acquiring("$1:1", none, "60000"), "0", map[string]string{"pttl x": "60000", "pttl $H": "60000"}},
+	{"permit of one that was forgotten, and others wait", []string{"rpush $G $3:2", "zadd $F T+6000 $3:2"}, "permit_acquire", acquiring("$1:1", waits, "60000"), "[0 1 50 T 0 3]", map[string]string{"get x": "3", "pttl x": "60000", "lrange $G 0 -1": "[$3:2 $1:1]"}},
 	{"permit of one that is forgotten when idle, which another has for longer", []string{"set x 2 px 50000", "zadd $H T+90000 $q1"}, "permit_acquire", acquiring("$1:1", none, "60000"), "0", map[string]string{"pttl x": "90000", "pttl $H": "90000"}},
 	{"permit of a semaphore that Redisson lets end later", []string{"set x 3 px 80000"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"pttl x": "80000", "pttl $H": "80000"}},
 	{"permit of a semaphore that Redisson lets end before the lease", []string{"set x 3 px 7000"}, "permit_acquire", acquiring("$1:1", none), "0", map[string]string{"pttl x": "30000", "pttl $H": "30000"}},

@@ -65,8 +65,8 @@ local function number_of(available)
 end
 
 -- count_of returns how many permits are available, and how many are not: where the number is missing, those of total that no one holds
--- are. It returns nil, and an answer, if a key is none of its kind.
-local function count_of(available, held, total)
+-- are, and that number lasts for idle milliseconds, if they are given. It returns nil, and an answer, if a key is none of its kind.
+local function count_of(available, held, total, idle)
   local members, count, text = redis.pcall('zcount', held, '-inf', '+inf'), number_of(available)
   if type(members) == 'table' then
     return nil, wrong(held, members)
@@ -75,7 +75,13 @@ local function count_of(available, held, total)
   elseif text then
     return nil, {@ACQUIRE_KIND@, available, '"' .. string.sub(text, 1, @CLIP@) .. '", which is no number'}
   end
-  return count or redis.call('incrby', available, total - members), members
+  if not count then
+    count = redis.call('incrby', available, total - members)
+    if idle then
+      redis.pcall('pexpire', available, idle)
+    end
+  end
+  return count, members
 end
 
 -- collect makes the permits available whose time is over, and returns how many there were.

@@ -103,7 +103,7 @@ func (h *Lock) obtain(ctx context.Context, once bool, trace context.Context) (*L
 	return l, h.engine.explain(h.Name, v)
 }
 
-// Take is Obtain, observed.
+// Take asks for the lock, observed: it is what Lock and TryLock do.
 func (h *Lock) Take(ctx context.Context, once bool) (*Lease, error) { return h.take(ctx, once, !part) }
 
 // part says that an operation is on one of several locks: it has a span, and is not measured. They are
@@ -137,7 +137,7 @@ func Observed(op *telemetry.Operation, l *Lease, err error) {
 	op.End(outcome, sort, err)
 }
 
-// ObtainAsync is Obtain without the wait: told is called with the outcome, once and with no lock held, and must not block.
+// ObtainAsync is obtain without the wait: told is called with the outcome, once and with no lock held, and must not block.
 func (h *Lock) ObtainAsync(ctx context.Context, told func(*Lease, error)) {
 	if lease, w, _, err := h.enter(ctx, false, nil, told); w == nil {
 		told(lease, err)

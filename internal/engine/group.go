@@ -147,7 +147,7 @@ func (g *group) endLocked(err error) Ended {
 // dissolve gives everything back of a lease that is not handed out. It waits for no server.
 func (g *group) dissolve() { g.dissolveBut(func(*Lease) bool { return false }) }
 
-// dissolveBut is Dissolve, except that it takes out and returns those parts that keep is true of.
+// dissolveBut is dissolve, except that it takes out and returns those parts that keep is true of.
 func (g *group) dissolveBut(keep func(*Lease) bool) (kept []*Lease) {
 	g.mu.Lock()
 	if g.lease.errLocked() == nil {

@@ -79,14 +79,14 @@ func (k *worker) unlockAgain(c *claim) {
 	}
 }
 
-// secondLocked is how long Unlock, Extend and others may block: a second, or twelve round trips where that is more. To a server that has answered
+// secondLocked is how long TryLock, Unlock and others may block: a second, or twelve round trips where that is more. To a server that has answered
 // late, because it stood still, the library allows two of the trips that it has seen, but no more than half of a lease.
 func (p *process) secondLocked() time.Duration {
 	return p.boundLocked(longestLease / 2)
 }
 
-// askLocked is how long Close and questions may block, which no lease bounds: twelve of the trips that the library has seen, but no more than ten
-// seconds.
+// askLocked is how long Close, Extend and questions may block, which no lease bounds: five seconds for a new connection, and twelve of the trips that
+// the library has seen, but no more than ten seconds.
 func (p *process) askLocked() time.Duration { return p.boundLocked(10 * time.Second) }
 
 // boundLocked is most while or after something was wrong.
@@ -137,7 +137,7 @@ func (k *worker) extend(c *claim, d time.Duration) {
 	margin := max(25*time.Millisecond, d/50)
 	switch {
 	case c.p.dead:
-	case c.p.tardyLocked(began, c.p.secondLocked()): // answers that wait for replicas do not show the round trip
+	case c.p.tardyLocked(began, c.p.askLocked()): // answers that wait for replicas do not show the round trip
 		w.judge.failLocked("late return", "Extend of %s took %v", c.Who, took)
 	case err == nil && c.lease.Err() == nil && !c.p.closed && c.lease.Deadline().Before(asked.Add(d-min(margin, d/2)-time.Millisecond)):
 		w.judge.failLocked("extension", "%s asked for %v, and has %v", c.Who, d, time.Until(c.lease.Deadline()))

@@ -54,8 +54,8 @@ func (l *Lease) Detach(ctx context.Context, d time.Duration) (ticket string, err
 // was detached. It is renewed by the settings of this Manager and by opts. The ticket has the lock's key, so the name mapper of this
 // Manager does not count.
 //
-// Of all calls with one ticket, at most one succeeds. Attach sends one command and does not wait for other owners: the ticket stands
-// for the lock. It returns
+// Of all calls with one ticket, at most one succeeds. Attach sends one command, and with [WithLinger] or [WithWanted] a second one in the
+// background, which asks whether others wait. It does not wait for other owners: the ticket stands for the lock. It returns
 //
 //   - [ErrLeaseLost] if the ticket was used, if its time is over, or if the lock, or one of the permits, was taken away: by
 //     [Manager.ForceUnlock] or [Manager.ForceUnlockOf], or with Redis's data.

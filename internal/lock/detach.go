@@ -69,6 +69,9 @@ func (lk *Lock) Attached(m *Moment, h *Hold, by *By, sent time.Time, token uint6
 	lk.take(h)
 	h.Deadline = h.scheduleFrom(m, sent, h.Terms.TTL)
 	lk.heed(m, h)
+	if h.demand == demandUnknown && h.Terms.hears() {
+		lk.ask(m, h) // those who wait have told the ticket's owner id, which no process hears
+	}
 	h.begin(m)
 	l = h.grant(by, AtOnce, m.Age())
 	if !kinds[h.Kind].shared {

@@ -1,10 +1,12 @@
 package locktest
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // told are options of managers that are told of waiters of other processes.
@@ -113,6 +115,44 @@ var wantedBothScenarios = map[string]func(*handed){
 			e.MustUnlock(l)
 			e.MustUnlock(e.Soon("the third", third))
 		}
+	},
+
+	// W1: by one that has left before the next caller of the process has the lock.
+	"OfBeforeIsNothingToTheNext": func(e *handed) {
+		m := e.Manager(append(slices.Clone(told), holdfast.WithHandoffSlice(time.Hour))...)
+		l := e.MustLock(e.Lock(m))
+		l.Wanted()
+		ctx, leave := context.WithCancel(bg)
+		left := redistest.Begin(func() error { _, err := e.Lock(e.Manager(byMessage...)).Lock(ctx); return err })
+		e.wantedWithin(time.Second+100*time.Millisecond, l)
+		leave()
+		e.WantErr(<-left, context.Canceled)
+		e.Queued(0)
+		waiting := e.Locking(e.Lock(m))
+		e.Parked(m, 1)
+		e.MustUnlock(l)
+		next := e.Soon("the next", waiting)
+		next.Wanted()
+		time.Sleep(3 * time.Second)
+		e.unwanted(next)
+		e.MustUnlock(next)
+	},
+
+	// W2: the waiter has told the ticket's owner id, which no process hears.
+	"ByAWaiterForATicket": func(e *handed) {
+		m := e.Manager(told...)
+		another := e.MustLock(m.Mutex("another"))
+		e.Eventually("the process hears", func() bool { return e.inboxes() > 0 })
+		ticket := e.mustDetach(e.MustLock(e.ours(m)), longStay)
+		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
+		e.Queued(1)
+		e.quiet()
+		l := e.mustAttach(m, ticket)
+		e.wantedWithin(100*time.Millisecond, l)
+		e.MustUnlock(l)
+		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.MustUnlock(another)
+		e.Clean(m)
 	},
 
 	// W3.

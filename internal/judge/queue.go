@@ -141,7 +141,7 @@ func (j *Judge) Order(l *Lock, before *State, by string) {
 		if held || l.Stayed[h.ID] || !wire.IsOurs(h.ID) {
 			continue
 		}
-		place := slices.IndexFunc(before.Queue, func(id string) bool { return IsFor(id, h.ID) })
+		place := slices.IndexFunc(before.Queue, func(id string) bool { return id == h.ID || l.Permits > 0 && IsFor(id, h.ID) })
 		if place < 0 {
 			place = len(before.Queue)
 		}

@@ -246,6 +246,30 @@ var Bugs = []Bug{
 	{Name: "the record of a dead leader is shown", Quick: true, By: "false leader", Shape: Elections, Edits: []Edit{{"scripts/leader.lua",
 		"local ttl, owner = redis.call('pttl', lock), fields[1]", "local ttl, owner = redis.call('pttl', lock), speaker or fields[1]"}}},
 
+	// Tickets, and values.
+	{Name: "Attach does not look for the ticket", Extra: true, By: "overlap|claim without hold|ticket used twice", Edits: []Edit{{"scripts/attach.lua",
+		"if not buried and left ~= -2 and redis.pcall('hexists', lock, before) == 1 then", "if not buried and left ~= -2 then"}}},
+	{Name: "a ticket is not taken out", Extra: true, By: "overlap|ticket used twice", Edits: []Edit{{"scripts/attach.lua",
+		"return replace(lock, before, id, lease, right_before, right) or", "local was = replace(lock, before, id, lease, right_before, right) redis.call('hset', lock, before, '1') return was or"}}},
+	{Name: "an Attach that is given up keeps the lock", Extra: true, By: "forsaken hold|ticket", Edits: []Edit{{"internal/lock/detach.go",
+		"\tif back != nil {\n", "\tif back != nil && !BUG {\n"}}},
+	{Name: "a ticket lasts as long as a lease", Extra: true, By: "ticket", Edits: []Edit{{"internal/lock/detach.go",
+		"\tr.why, r.Rest, r.Stand, r.lease = detached, d, ticket, l\n", "\tif BUG {\n\t\td = h.Terms.TTL\n\t}\n\tr.why, r.Rest, r.Stand, r.lease = detached, d, ticket, l\n"}}},
+	{Name: "a hold is passed on to a caller with another value", Extra: true, By: "value", Edits: []Edit{{"internal/lock/kind.go",
+		"{ return t == o || t.Options == o.Options }", "{\n\tx := o.Options\n\tif BUG {\n\t\tx.Value = t.Value\n\t}\n\treturn t == o || t.Options == x\n}"}}},
+	{Name: "a value says that its owner writes", Extra: true, By: "value|overlap|lost wake-up", Edits: []Edit{{"internal/wire/owner.go",
+		"case i == 0 && strings.HasPrefix(v, writeSuffix[1:]), c", "case !BUG && i == 0 && strings.HasPrefix(v, writeSuffix[1:]), c"}}},
+
+	// Holders that are told of others.
+	{Name: "a process looks once whether its lock is wanted", Extra: true, By: "unseen", Edits: []Edit{{"internal/engine/timer.go",
+		"\t\t\te.runs.look = nil\n", "\t\t\tif !BUG {\n\t\t\t\te.runs.look = nil\n\t\t\t}\n"}}},
+	{Name: "an attached lock hears of no other process", Extra: true, By: "unseen", Edits: []Edit{{"internal/lock/detach.go",
+		"\tlk.heed(m, h)\n", "\tif !BUG {\n\t\tlk.heed(m, h)\n\t}\n"}}},
+	{Name: "a TryAcquire wants permits of others", Extra: true, By: "wanted by no one", Shape: Semaphores, Edits: []Edit{{"internal/lock/waiter.go",
+		"\tif w.Once {\n\t\treturn\n\t}\n\tif h := lk.hold; h", "\tif w.Once && !BUG {\n\t\treturn\n\t}\n\tif h := lk.hold; h"}}},
+	{Name: "readers want the lock of readers", Extra: true, By: "wanted by no one", Edits: []Edit{{"internal/lock/waiter.go",
+		"kinds[h.Kind].joint && kinds[w.Kind].joint)", "!BUG && kinds[h.Kind].joint && kinds[w.Kind].joint)"}}},
+
 	// What only the exploration shows. A server of the simulation has no replica that clients can listen to; and what the second bug
 	// leaves out only saves a tombstone, see internal/explore/mutants_test.go.
 	{Name: "the message is sent before its listeners are counted", Shape: NoWorld, Edits: []Edit{{"scripts/lib/grant.lua",

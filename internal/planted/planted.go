@@ -7,11 +7,12 @@ type Bug struct {
 	Name  string
 	Edits []Edit
 
-	// Where the simulation looks for it. More than one of Stall, Linger and Leave may be needed at once.
+	// Where the simulation looks for it. More than one of Stall, Linger, Leave and Extra may be needed at once.
 	Shape  Shape  // of the worlds in which it can show; "": all
 	Stall  bool   // it shows where processes stand still
 	Linger bool   // it shows where processes keep locks after Unlock
 	Leave  bool   // it shows where callers leave as they are granted a lock
+	Extra  bool   // it shows where there are tickets, values, and holders that step aside
 	Quick  bool   // it is looked for on every run
 	By     string // the judges that must find it, of which one is enough: what their names match; "": any
 }

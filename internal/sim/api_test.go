@@ -23,11 +23,6 @@ const library = "github.com/holdfast-go/holdfast"
 // uncalled are the functions and methods of the public API that no worker calls, each with the reason.
 var uncalled = map[string]string{
 	"Election.Lead":        "Campaign, a function, and Resign; internal/locktest/election has its tests",
-	"Lease.Detach":         "an Unlock that leaves the lock taken, as WithHoldAtLeast does; the scenarios of tickets in internal/locktest",
-	"Manager.Attach":       "likewise",
-	"WithValue":            "a part of owner ids, which judges take apart; TestInspect_Value",
-	"Lease.Wanted":         "it changes no answer but the time of questions; its scenarios in internal/locktest",
-	"WithWanted":           "likewise",
 	"Lease.Permits":        "it changes no answer",
 	"Semaphore.Acquire":    "Semaphore.Locker, whose Lock it is",
 	"Semaphore.TryAcquire": "likewise its TryLock",

@@ -22,6 +22,15 @@ const (
 
 // unlock gives a lease up.
 func (k *worker) unlock(c *claim) {
+	if c.term != nil {
+		k.giveUp(c, "Resign", func() error { return c.term.Resign(context.Background()) })
+		return
+	}
+	k.giveUp(c, "Unlock", func() error { return c.lease.Unlock(context.Background()) })
+}
+
+// giveUp gives a lease up by a call.
+func (k *worker) giveUp(c *claim, name string, call func() error) {
 	w := k.w
 	w.mu.Lock()
 	if k.p.dead {
@@ -31,26 +40,24 @@ func (k *worker) unlock(c *claim) {
 	valid, early, began := c.lease.Valid(), c.lease.Err(), c.p.momentLocked()
 	w.judge.endsLocked(c)
 	u, s := w.busyLocked(c), c.staysLocked()
-	w.noteLocked("%s unlocks, valid %v", c.Who, valid)
+	w.noteLocked("%s: %s, valid %v", c.Who, name, valid)
 	w.mu.Unlock()
-	giveUp := c.lease.Unlock
-	if c.term != nil {
-		giveUp = c.term.Resign
-	}
-	err := giveUp(context.Background())
+	err := call()
 	k.inTurn()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idleLocked(u)
 	took := c.p.ranLocked(began)
-	w.noteLocked("%s has unlocked after %v: %v", c.Who, took, err)
+	w.noteLocked("%s: %s took %v: %v", c.Who, name, took, err)
 	if c.p.dead {
 		return
 	}
 	if most := c.p.secondLocked() + overdue; took > most && (c.term == nil || took > most+c.p.askLocked()) {
-		w.judge.failLocked("late return", "Unlock of %s took %v", c.Who, took)
+		w.judge.failLocked("late return", "%s of %s took %v", name, c.Who, took)
 	}
-	w.judge.lossLocked(c, err, valid)
+	if name != "Detach" || w.now() < c.Lease.Ends() { // it cannot leave what has ended before Redis executed it
+		w.judge.lossLocked(c, err, valid)
+	}
 	w.judge.saidLocked(s, err)
 	switch {
 	case err == nil:
@@ -59,8 +66,9 @@ func (k *worker) unlock(c *claim) {
 	case errors.Is(err, holdfast.ErrUnavailable) && c.plan.Kind == RW && !time.Now().Before(c.lease.Deadline()): // a downgrade that its time has overtaken
 	case errors.Is(err, holdfast.ErrUnavailable):
 		w.judge.unavailableLocked(c.p, c.units, c.Who, err)
+	case name == "Detach" && c.plan.Kind == RW && !c.Write && errors.Is(err, holdfast.ErrInvalidOption): // other readers share what the process has
 	default:
-		w.judge.failLocked("odd error", "Unlock of %s: %v", c.Who, err)
+		w.judge.failLocked("odd error", "%s of %s: %v", name, c.Who, err)
 	}
 }
 

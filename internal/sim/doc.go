@@ -6,6 +6,7 @@
 //	go test ./internal/sim                                           some hundred worlds
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 7          one of them
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
+//	go test ./internal/sim -run 'TestWorlds$' -args -extras -seed 7  tickets, values, and holders that step aside, which one world of four has
 //	go test ./internal/sim -run LateTimers -args -seed 7 -seeds 500  worlds in which processes stand still, the library's timers with them
 //	go test ./internal/sim -run OfCrowds                             worlds with many locks at a time, whose requests are merged
 //	go test ./internal/sim -run OfElections                          worlds of candidates and observers
@@ -37,7 +38,12 @@
 // freed by force, and its holder's lease still says nothing after the next renewal. False picture: Inspect says what Redis had at no moment of the call, or
 // ForceUnlock what it did not do. Freed another's, not freed: ForceUnlockOf, and the owner that it names. Local locks: Manager.Locks, Stats and Contended against what
 // the process's own workers have and wait for. Waits: TryLock takes longer than its requests, and nothing is wrong. Upgrade: a reader that wants to write is not told at once.
-// Not acknowledged: too few replicas know of a grant.
+// Not acknowledged: too few replicas know of a grant. Value: Inspect does not show that of a valid lease.
+//
+// A ticket counts as a lease whose process is no one, from the execution of Detach to that of Attach, for its time. So overlap and claim without hold judge it
+// as well. Ticket: it does not last as long as the caller said, or is refused although it stands. Ticket used twice. Token: the work has another one.
+// Wanted by no one: a holder steps aside, and no other owner has waited since it asked for the lock. Unseen: another one waits, and the holder that asks for that
+// is not told at once, by a message, or within a second.
 //
 // Where nothing is wrong, and nothing has been for a while, promptness is judged in trips over the network, far below each poll interval; so a
 // message that is lost, or a question that is not asked, shows although a poll would make up for it.

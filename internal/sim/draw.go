@@ -31,6 +31,8 @@ func DrawShape(seed uint64, shape Shape) *Plan {
 	d.faults()
 	d.stays()
 	d.widen()
+	d.addWanted(d.addTickets(false) && seed%2 == 0)
+	d.addValues(false)
 	if newRand(seed, 15).IntN(4) == 0 {
 		d.addLingerers()
 	}

@@ -33,22 +33,85 @@ func (p *Plan) addLeavers() {
 // widen has workers make calls of the API that decide nothing for the others: what operators ask for, and calls under a lease.
 func (d *draft) widen() {
 	chance := newRand(d.Seed, 5)
-	for p := range d.Processes {
-		for k := range d.Processes[p].Workers {
-			for i := range d.Processes[p].Workers[k].Steps {
-				s := &d.Processes[p].Workers[k].Steps[i]
-				switch n := chance.IntN(100); {
-				case n < 2:
-					s.Way = ByLocks
-				case n == 2:
-					s.Way = ByInspect
-				case n == 3 && d.Shape == FailOver:
-					s.Way = ByForceOf
-				case n < 10 && s.End == "" && len(s.Inside) == 0:
-					s.Inside = []Inner{Afresh}
-				case n < 20 && s.Read:
-					s.Inside = append(s.Inside, Upgrade)
-				}
+	d.eachStep(func(s *Step) {
+		switch n := chance.IntN(100); {
+		case n < 2:
+			s.Way = ByLocks
+		case n == 2:
+			s.Way = ByInspect
+		case n == 3 && d.Shape == FailOver:
+			s.Way = ByForceOf
+		case n < 10 && s.End == "" && len(s.Inside) == 0:
+			s.Inside = []Inner{Afresh}
+		case n < 20 && s.Read:
+			s.Inside = append(s.Inside, Upgrade)
+		}
+	})
+}
+
+// addTickets has sections end with a ticket, and others attach one, in one world of four, or always. It has chance of its own.
+func (p *Plan) addTickets(always bool) (added bool) {
+	chance := newRand(p.Seed, 20)
+	if p.Shape == Majority || p.Shape == Crowd || chance.IntN(4) > 0 && !always {
+		return false
+	}
+	p.eachStep(func(s *Step) {
+		switch chance.IntN(6) {
+		case 0:
+			s.End, s.Ticket = HandOver, mostTicket/time.Duration(1+chance.IntN(40))
+		case 1, 2:
+			if s.Way, s.Limit = ByAttach, 0; chance.IntN(3) == 0 {
+				s.Limit, s.Cancel = 1+time.Duration(chance.Int64N(int64(8*p.Latency))), chance.IntN(2) == 0
+			}
+		}
+	})
+	return true
+}
+
+// mostTicket is the longest time of a ticket of a plan.
+const mostTicket = 2 * time.Second
+
+// addWanted has holders step aside when others want the lock, in one world of four, or always. It has chance of its own.
+func (p *Plan) addWanted(always bool) {
+	chance := newRand(p.Seed, 21)
+	if p.Shape == Majority || p.Shape == Crowd || chance.IntN(4) > 0 && !always {
+		return
+	}
+	for i := range p.Locks {
+		p.Locks[i].Wanted = p.Locks[i].Kind != Semaphore && chance.IntN(2) == 0
+	}
+	p.eachStep(func(s *Step) {
+		if s.Heeds = chance.IntN(2) == 0; s.Heeds && chance.IntN(3) == 0 { // else the next question comes too late
+			s.Hold = time.Duration(chance.Int64N(int64(3 * time.Second)))
+		}
+	})
+}
+
+// addValues gives locks values, in one world of four, or always, and one of them two, between which its callers choose. It has chance of its own.
+func (p *Plan) addValues(always bool) {
+	chance := newRand(p.Seed, 22)
+	if p.Shape == Majority || p.Shape == Semaphores || chance.IntN(4) > 0 && !always {
+		return
+	}
+	p.Locks = append(p.Locks, p.Locks[0])
+	for i := range p.Locks {
+		p.Locks[i].Value = []string{"", "batch 7/ü", "write", "7"}[(i+chance.IntN(3))%4]
+	}
+	p.eachStep(func(s *Step) {
+		if s.Lock == 0 && chance.IntN(2) == 0 {
+			s.Lock = len(p.Locks) - 1
+		}
+		if chance.IntN(4) == 0 {
+			s.Way = ByInspect
+		}
+	})
+}
+
+func (p *Plan) eachStep(do func(*Step)) {
+	for n := range p.Processes {
+		for k := range p.Processes[n].Workers {
+			for i := range p.Processes[n].Workers[k].Steps {
+				do(&p.Processes[n].Workers[k].Steps[i])
 			}
 		}
 	}

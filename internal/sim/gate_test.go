@@ -106,7 +106,7 @@ func TestMutants_AreFound(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			began := time.Now()
-			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", fmt.Sprintf("-stalls=%v", m.Stall), fmt.Sprintf("-leavers=%v", m.Leave), fmt.Sprintf("-lingerers=%v", m.Linger), "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.Shape), "-rules", m.By)
+			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", fmt.Sprintf("-stalls=%v", m.Stall), fmt.Sprintf("-leavers=%v", m.Leave), fmt.Sprintf("-lingerers=%v", m.Linger), fmt.Sprintf("-extras=%v", m.Extra), "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.Shape), "-rules", m.By)
 			cmd.Env = append(os.Environ(), planted.Var+"="+m.Name)
 			out, err := cmd.CombinedOutput()
 			switch found := foundLine.FindSubmatch(out); {

@@ -105,6 +105,12 @@ func (l *Lock) options() (list []holdfast.LockOption) {
 	if l.AtLeast > 0 {
 		list = append(list, holdfast.WithHoldAtLeast(l.AtLeast))
 	}
+	if l.Wanted {
+		list = append(list, holdfast.WithWanted())
+	}
+	if l.Value != "" {
+		list = append(list, holdfast.WithValue(l.Value))
+	}
 	if l.Linger > 0 {
 		list = append(list, holdfast.WithLinger(l.Linger))
 	}

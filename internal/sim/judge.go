@@ -43,11 +43,18 @@ func (j *court) lookLocked() {
 	}
 	for _, u := range j.w.units {
 		u.loadLocked()
+		for _, t := range u.tickets {
+			if t.stands && !t.Valid() {
+				t.endLocked()
+			}
+			j.goneBackLocked(t)
+		}
 		j.Look(&u.Lock)
 		if u.s != nil {
 			j.lostAndKeptLocked(u)
 			j.toldLocked(u)
 			j.seatsLocked(u)
+			j.unseenLocked(u)
 		}
 	}
 }
@@ -175,18 +182,29 @@ func (j *court) afterLocked(c call, touched []*unit) {
 			j.Prolonged(&u.Lock, before, c.script)
 		case c.script == "force_release":
 			j.freesLocked(u, c)
-		case c.script == "permit_release":
-			for _, id := range judge.PermitsOf(c.args[0]) {
+		case strings.HasSuffix(c.script, "_release"), strings.HasSuffix(c.script, "stay"):
+			for _, id := range c.holders(c.args[0]) {
 				u.givenBackLocked(id)
 			}
-		case strings.HasSuffix(c.script, "_release"):
-			u.givenBackLocked(c.args[0])
+			if strings.HasSuffix(c.script, "stay") {
+				j.detachedLocked(u, c.holders(c.args[1]))
+			}
+		case strings.HasSuffix(c.script, "attach"):
+			j.attachedLocked(u, c.holders(c.args[2]))
 		case c.script == "leave":
 			for _, tail := range c.args[5:] {
 				u.givenBackLocked(c.args[4] + tail)
 			}
 		}
 	}
+}
+
+// holders are those that an id in the arguments stands for, see judge.State.
+func (c *call) holders(id string) []string {
+	if strings.HasPrefix(c.script, "permit_") {
+		return judge.PermitsOf(id)
+	}
+	return []string{id}
 }
 
 // givenBackLocked says that a script has given an owner id back, if the server has not refused that.

@@ -1,15 +1,18 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/judge"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // What an operator asks for: what Redis knows about a lock, and that it is freed.
@@ -23,6 +26,7 @@ type look struct {
 	fields []string      // of the lock's hash
 	freed  bool          // by that request
 	seat   judge.Seat    // who leads
+	values [][2]string   // of valid leases: what their owner ids begin with, and the value
 }
 
 // isLock reports whether there is a lock.
@@ -43,12 +47,22 @@ func (s *server) looksLocked(p *process, calls []call) {
 			for _, u := range s.touched(c.keys) {
 				u.dirty = true
 				u.loadLocked()
-				l.seat = u.Seat
+				l.seat, l.values = u.Seat, u.valuesLocked()
 			}
 			l.script, calls[i].had = c.script, l
 			p.looks = append(slices.DeleteFunc(p.looks, func(l *look) bool { return l.at < s.w.now()-patience }), l)
 		}
 	}
+}
+
+// valuesLocked are those that Redis must have.
+func (u *unit) valuesLocked() (all [][2]string) {
+	for _, x := range u.Claims {
+		if c := x.Shell.(*claim); c.lease != nil && !c.Votes && c.lease.Valid() && u.w.now() > u.Excused {
+			all = append(all, [2]string{c.p.prefix[u.s.n], c.plan.on(u.w.plan, u).Value})
+		}
+	}
+	return all
 }
 
 // look reads what s has of a lock.
@@ -90,7 +104,7 @@ func (s *server) look(name string) *look {
 	}
 	for _, id := range l.fields {
 		owner, write := strings.CutSuffix(id, ":write")
-		h := holdfast.Holder{Owner: owner, Write: write, Holds: int(number(do("hget", name, id))), Holdfast: strings.HasPrefix(owner, "hf-"), Lingers: strings.HasPrefix(owner, "hf-") && strings.Contains(owner, ":0"), TTL: l.info.TTL}
+		h := holdfast.Holder{Owner: owner, Write: write, Holds: int(number(do("hget", name, id))), Holdfast: strings.HasPrefix(owner, "hf-"), Lingers: lingers.MatchString(owner), Detached: wire.IsDetached(owner), Value: wire.ValueOf(owner), TTL: l.info.TTL}
 		if l.info.Kind != holdfast.KindMutex && !write {
 			h.TTL = until(do("pttl", "{"+name+"}:"+id+":rwlock_timeout:1"))
 			if do("exists", "{"+name+"}:"+id+":rwlock_timeout:1") == int64(0) {
@@ -103,6 +117,9 @@ func (s *server) look(name string) *look {
 	l.info.Held = len(l.info.Holders) > 0
 	return l
 }
+
+// lingers is what owner ids are of processes that may keep the lock after Unlock.
+var lingers = regexp.MustCompile(`^hf-[0-9a-f-]+:0[1-9]`)
 
 // until is what PTTL says.
 func until(ms any) time.Duration {
@@ -163,7 +180,13 @@ func (k *worker) inspect(s *Step, h *handle) holdfast.Info {
 		x.Idle = false // which Redis does not know
 	}
 	is := func(l *look) bool { return reflect.DeepEqual(sorted(info), sorted(l.info)) }
-	if err == nil && !k.p.dead && k.p.looked(began, "inspect", h.plan.Name, is) == nil {
+	l := k.p.looked(began, "inspect", h.plan.Name, is)
+	for i := 0; err == nil && l != nil && i < len(l.values); i++ {
+		if v := l.values[i]; !slices.ContainsFunc(info.Holders, func(x holdfast.Holder) bool { return strings.HasPrefix(x.Owner, v[0]) && x.Value == v[1] }) {
+			w.judge.failLocked("value", "Inspect by %v says %+v, and %s has %q", k, info.Holders, v[0], v[1])
+		}
+	}
+	if err == nil && !k.p.dead && l == nil {
 		had := "nothing that was looked at"
 		if l := k.p.looked(began, "inspect", h.plan.Name, func(*look) bool { return true }); l != nil {
 			had = fmt.Sprintf("%+v", l.info)
@@ -251,15 +274,17 @@ func (j *court) toldLocked(u *unit) {
 	u.ForgetAll("untold ", seen)
 }
 
-// lease is the TTL of what the lock has on u.
-func (l *Lock) lease(p *Plan, u *unit) time.Duration {
+// on is what there is of the lock on u: it, or one of several.
+func (l *Lock) on(p *Plan, u *unit) *Lock {
 	for _, i := range l.Of {
 		if p.Locks[i].Name == u.Name {
 			l = &p.Locks[i]
 		}
 	}
-	if l.Lease > 0 {
-		return l.Lease
-	}
-	return p.Options.Lease
+	return l
+}
+
+// lease is the TTL of that.
+func (l *Lock) lease(p *Plan, u *unit) time.Duration {
+	return cmp.Or(l.on(p, u).Lease, p.Options.Lease)
 }

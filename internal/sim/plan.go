@@ -71,6 +71,8 @@ type Lock struct {
 	MaxHold time.Duration
 	AtLeast time.Duration
 	Linger  time.Duration
+	Wanted  bool
+	Value   string
 	Seat    bool  // workers campaign for it
 	Of      []int // Multi: its locks
 	Permits int   // Semaphore: how many are taken at a time
@@ -107,6 +109,7 @@ const (
 	ByLocks   Way = "locks"
 
 	ByCampaign Way = "campaign"
+	ByAttach   Way = "attach" // a ticket of another section
 )
 
 // Step is one section: a pause, a call, what is done under the lease, and its end.
@@ -119,8 +122,10 @@ type Step struct {
 	Cancel bool          // the context ends by a cancel, not by a deadline
 	Hold   time.Duration
 	Over   bool // it goes on when its lease has ended
+	Heeds  bool // it ends early when another owner wants the lock
 	Inside []Inner
 	End    End
+	Ticket time.Duration // of HandOver: for how long
 }
 
 // Inner is what is done under a lease.
@@ -141,9 +146,10 @@ type End string
 
 // The ends; the zero value is a call of Unlock.
 const (
-	Twice    End = "twice"    // Unlock again
-	Together End = "together" // two calls of Unlock at a time
-	Never    End = "never"    // the lease is kept until Close
+	Twice    End = "twice"     // Unlock again
+	Together End = "together"  // two calls of Unlock at a time
+	Never    End = "never"     // the lease is kept until Close
+	HandOver End = "hand over" // Detach
 )
 
 // Fault is what goes wrong.

@@ -50,7 +50,7 @@ func (k *worker) nested(s *Step, h *handle, c *claim, locker holdfast.Locker, re
 		return nil
 	}
 	inner := newClaim(c.p, lease, c.Owner, !read, h, s)
-	inner.Who, inner.nested = c.Who+"'", true
+	inner.Who, inner.nested, inner.heed = c.Who+"'", true, heed{since: c.heed.since, sought: c.heed.sought}
 	if !valid {
 		inner.Owner += "'" // another owner: it waited for no other owner
 	}

@@ -90,8 +90,10 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		for _, u := range s.touched(call.keys) {
 			u.loadLocked()
 			before[u] = u.State
-			if script == "stay" {
-				u.Stayed[call.args[1]] = true // judges look while it runs
+			if strings.HasSuffix(script, "stay") {
+				for _, id := range call.holders(call.args[1]) {
+					u.Stayed[id] = true // judges look while it runs
+				}
 			}
 		}
 	}
@@ -117,14 +119,13 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 		touched := s.touched(call.keys)
 		for _, u := range touched {
 			u.dirty = true
-			if script == "stay" {
-				u.givenBackLocked(call.args[0])
-			}
 			if !strings.HasPrefix(script, "renew") { // which afterLocked looks at
 				u.loadLocked()
 				u.untold = u.untold && script != "proclaim"
 				was := before[u]
-				w.judge.Order(&u.Lock, &was, script)
+				if !strings.HasSuffix(script, "attach") { // what stands for the lock changes its name
+					w.judge.Order(&u.Lock, &was, script)
+				}
 			}
 			if strings.HasSuffix(script, "_acquire") {
 				c.acquiredLocked(u, call.args[0])

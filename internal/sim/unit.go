@@ -19,10 +19,14 @@ type unit struct {
 	times   string
 	members []*unit // of a Redlock; else nil
 
-	dirty  bool          // Redis may have something else than State says
-	lost   time.Duration // when data of it was lost; -1: never
-	tenure tenure
-	stays  []*stay
+	dirty   bool          // Redis may have something else than State says
+	lost    time.Duration // when data of it was lost; -1: never
+	tenure  tenure
+	stays   []*stay
+	tickets []*ticket
+	thought time.Duration                 // until when waiters think that it is taken, of a ticket that has been attached for less
+	met     map[*judge.Wait]time.Duration // when another caller wanted the lock the last time
+	behind  map[string]time.Duration      // by the owner id that had it: when others stood in the queue the last time
 
 	observers []*judge.Observer // of the election
 	untold    bool              // its seat became vacant by no request that says so, but by a release or the end of a TTL
@@ -42,6 +46,7 @@ type claim struct {
 	units  []*unit         // of the lease
 	plan   *Lock
 	step   *Step
+	heed   heed
 	term   *holdfast.Term // nil: it leads no election
 	says   []string       // what Redis may have of it
 }
@@ -79,6 +84,7 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 		title += "@" + w.servers[n].addr
 	}
 	u := &unit{Lock: *judge.NewLock(name, title, k == RW), w: w, s: w.servers[n], kind: k, lost: -1}
+	u.met, u.behind = map[*judge.Wait]time.Duration{}, map[string]time.Duration{}
 	u.queue, u.times = "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}"
 	if k == RW {
 		u.queue, u.times = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}"
@@ -100,7 +106,7 @@ func (w *World) election(name string, members []*unit) *unit {
 			return u
 		}
 	}
-	u := &unit{Lock: *judge.NewLock(name, "redlock "+name, false), w: w, kind: Redlock, members: members, lost: -1}
+	u := &unit{Lock: *judge.NewLock(name, "redlock "+name, false), w: w, kind: Redlock, members: members, lost: -1, met: map[*judge.Wait]time.Duration{}}
 	for _, m := range members {
 		u.Members = append(u.Members, &m.Lock)
 	}
@@ -124,6 +130,11 @@ func (u *unit) loadLocked() {
 		return now + time.Duration(millis*1000-micros)*time.Microsecond
 	}))
 	u.soonerLocked(before)
+	for _, h := range u.State.Holders {
+		if len(before.Queue)+len(u.State.Queue) > 0 {
+			u.behind[h.ID] = now
+		}
+	}
 	seat := u.seatLocked()
 	u.untold = seat.Term == 0 && (u.untold || u.Seat.Term != 0)
 	u.Seat = seat
@@ -138,7 +149,6 @@ func (u *unit) soonerLocked(before judge.State) {
 	if u.kind == Semaphore {
 		return // each release tells of itself
 	}
-	const inexact = time.Millisecond // Redis's times are in milliseconds
 	stays := func(h judge.Holder) bool { return u.Stayed[h.ID] || h.Since < u.w.now() }
 	switch {
 	case len(u.State.Holders) == 0:
@@ -169,6 +179,9 @@ func (u *unit) loseLocked() {
 	span := u.lost + u.w.plan.lossSpan()
 	u.Lose(span, span+u.w.plan.Options.Patience)
 	u.dirty = true
+	for _, t := range u.tickets { // it may have gone, or come back
+		t.endLocked()
+	}
 }
 
 // lossSpan is for how long a loss of data can show: until each lease that was granted before has ended.

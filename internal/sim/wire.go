@@ -141,6 +141,9 @@ func content(packet []byte) (sum uint64) {
 		switch {
 		case isRandom(packet[i:]):
 			i += 35
+			if n := ticketNumber.Find(packet[i+1:]); n != nil {
+				i += len(n)
+			}
 		case packet[i] == '*': // a command or a reply begins
 			sum += mix(z)
 			z = basis
@@ -153,6 +156,9 @@ func content(packet []byte) (sum uint64) {
 
 // Those of the FNV-1a hash.
 const basis, prime = 14695981039346656037, 1099511628211
+
+// ticketNumber is what owner ids of tickets have behind the UUID, which is random as well.
+var ticketNumber = regexp.MustCompile(`^:\d{13,}`)
 
 // isRandom reports whether b begins with a UUID.
 func isRandom(b []byte) bool {

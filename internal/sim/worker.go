@@ -126,6 +126,7 @@ func (k *worker) begin(s *Step, h *handle) *attempt {
 	for _, u := range all {
 		x := &judge.Wait{Process: k.p, Who: k.String(), Since: a.began.at, Read: s.Read, Once: s.Way == ByTry, Parted: len(all) > 1}
 		a.waits[u] = x
+		u.meetsLocked(x)
 		if !k.p.dead {
 			w.judge.Begins(&u.Lock, x)
 		}
@@ -152,7 +153,10 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	took := k.p.ranLocked(a.began)
+	var known heed
 	for u, x := range a.waits {
+		h := u.heedLocked(x)
+		known.since, known.sought = h.since, known.sought || h.sought
 		u.Returns(x)
 	}
 	if k.p.dead {
@@ -166,7 +170,7 @@ func (a *attempt) end(lease *holdfast.Lease, err error) *claim {
 	w.stats.Grants++
 	w.noteLocked("%s is granted %s after %v, token %d, until %v", k.String(), a.h.plan.Name, took, lease.Token(), lease.Deadline().Sub(w.began))
 	c := newClaim(k.p, lease, a.owner, a.write, a.h, a.step)
-	c.label = a.label
+	c.label, c.heed = a.label, known
 	w.judge.grantedLocked(c, false)
 	return c
 }
@@ -192,6 +196,9 @@ func (k *worker) section(s *Step) {
 		return
 	case ByCampaign:
 		k.campaign(s, h)
+		return
+	case ByAttach:
+		k.attach(s)
 		return
 	}
 	locker, calls := h.side(s.Read, k.step%2 == 0)
@@ -256,6 +263,10 @@ func (k *worker) hold(s *Step, h *handle, c *claim) {
 		k.keep(c)
 		return
 	}
+	if s.End == HandOver && len(c.units) == 1 && h.plan.AtLeast == 0 {
+		k.handOver(s, c)
+		return
+	}
 	k.unlock(c)
 	switch s.End {
 	case Twice:
@@ -273,9 +284,13 @@ func (k *worker) work(c *claim, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	ended := c.lease.Err() != nil
+	wanted := k.heeds(c)
 	defer k.awake()
 	select {
 	case <-timer.C:
+	case <-wanted:
+		k.awake()
+		k.stepsAside(c)
 	case <-k.p.ctx.Done():
 	case <-c.lease.Done():
 		k.awake()

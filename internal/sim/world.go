@@ -26,6 +26,7 @@ type World struct {
 	judge     *court
 	trace     trace
 	stats     Stats
+	tickets   []*ticket              // that are to be attached
 	faulty    time.Duration          // when the last fault ends
 	healed    bool                   // no fault happens any more
 	ended     bool                   // no section begins any more
@@ -41,8 +42,8 @@ type World struct {
 
 // Stats are what a run did.
 type Stats struct {
-	Commands, Merged, Calls, Grants, Refused, Ended, Unavailable, Lost, Faults int
-	Simulated                                                                  time.Duration
+	Commands, Merged, Calls, Grants, Refused, Ended, Unavailable, Lost, Faults, Attached, StoodAside int
+	Simulated                                                                                        time.Duration
 }
 
 func newWorld(plan *Plan) *World {

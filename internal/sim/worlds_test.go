@@ -29,6 +29,7 @@ var (
 	stopFlag   = flag.Bool("stop", false, "stop at the first red world")
 	stallsFlag = flag.Bool("stalls", false, "every second fault of a plan is a process that stands still")
 	lingerFlag = flag.Bool("lingerers", false, "processes keep locks after Unlock, in each world where they can")
+	extraFlag  = flag.Bool("extras", false, "tickets, values, and holders that step aside, in each world where they can be")
 	leaveFlag  = flag.Bool("leavers", false, "more callers leave, and come back before answers and grants have come")
 	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
@@ -69,6 +70,11 @@ func draw(seed uint64) *Plan {
 	if *lingerFlag {
 		p.addLingerers()
 	}
+	if *extraFlag {
+		p.addTickets(true)
+		p.addWanted(true)
+		p.addValues(true)
+	}
 	return p
 }
 
@@ -96,6 +102,9 @@ func (r *Result) report(last time.Duration) string {
 	}
 	if *lingerFlag {
 		more += " -lingerers"
+	}
+	if *extraFlag {
+		more += " -extras"
 	}
 	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, more)
 	return b.String()
@@ -149,9 +158,12 @@ func TestWorlds(t *testing.T) {
 	began := time.Now()
 	t.Cleanup(func() {
 		took := time.Since(began)
-		t.Logf("%d worlds, %d red, in %v: %.1f hours simulated, %.0f × real time; %d calls, %.0f a second; %d grants, %d commands, %d faults",
+		t.Logf("%d worlds, %d red, in %v: %.1f hours simulated, %.0f × real time; %d calls, %.0f a second; %d grants, %d commands, %d faults; %d tickets attached, %d stood aside",
 			all.worlds, all.red, took.Round(time.Millisecond), all.sum.Simulated.Hours(), all.sum.Simulated.Seconds()/took.Seconds(),
-			all.sum.Calls, float64(all.sum.Calls)/took.Seconds(), all.sum.Grants, all.sum.Commands, all.sum.Faults)
+			all.sum.Calls, float64(all.sum.Calls)/took.Seconds(), all.sum.Grants, all.sum.Commands, all.sum.Faults, all.sum.Attached, all.sum.StoodAside)
+		if all.worlds >= unitSeeds && *shapeFlag == "" && min(all.sum.Attached, all.sum.StoodAside) < all.worlds/4 {
+			t.Error("too few tickets were attached, or holders stood aside")
+		}
 	})
 	for g := range groups {
 		t.Run(fmt.Sprint("group ", g), func(t *testing.T) {
@@ -217,5 +229,7 @@ func (s *Stats) add(o *Stats) {
 	s.Unavailable += o.Unavailable
 	s.Lost += o.Lost
 	s.Faults += o.Faults
+	s.Attached += o.Attached
+	s.StoodAside += o.StoodAside
 	s.Simulated += o.Simulated
 }

@@ -31,7 +31,8 @@ func (t *trace) add(at time.Duration, format string, args []any) {
 	t.next = (t.next + 1) % traceRoom
 }
 
-// last returns the lines since a time. Owner ids begin with the names of processes, not with what is random in them.
+// last returns the lines since a time. Owner ids begin with the names of processes, not with what is random in them,
+// and tickets are numbered.
 func (t *trace) last(since time.Duration, names *strings.Replacer) string {
 	var b strings.Builder
 	for i := range t.lines {
@@ -42,7 +43,13 @@ func (t *trace) last(since time.Duration, names *strings.Replacer) string {
 			b.WriteByte('\n')
 		}
 	}
-	return names.Replace(b.String())
+	tickets := map[string]string{}
+	return ticketNumber.ReplaceAllStringFunc(names.Replace(b.String()), func(n string) string {
+		if tickets[n] == "" {
+			tickets[n] = fmt.Sprint(":ticket", len(tickets)+1)
+		}
+		return tickets[n]
+	})
 }
 
 // names has the beginning of owner ids replaced by the names of their processes, and of the servers if there are several.

@@ -141,8 +141,8 @@ func content(packet []byte) (sum uint64) {
 		switch {
 		case isRandom(packet[i:]):
 			i += 35
-			if n := ticketNumber.Find(packet[i+1:]); n != nil {
-				i += len(n)
+			if n := ticketNumber.FindIndex(packet[i+1 : min(i+22, len(packet))]); n != nil && n[0] == 0 {
+				i += n[1]
 			}
 		case packet[i] == '*': // a command or a reply begins
 			sum += mix(z)
@@ -158,7 +158,7 @@ func content(packet []byte) (sum uint64) {
 const basis, prime = 14695981039346656037, 1099511628211
 
 // ticketNumber is what owner ids of tickets have behind the UUID, which is random as well.
-var ticketNumber = regexp.MustCompile(`^:\d{13,}`)
+var ticketNumber = regexp.MustCompile(`:\d{13,}`)
 
 // isRandom reports whether b begins with a UUID.
 func isRandom(b []byte) bool {

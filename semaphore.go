@@ -147,7 +147,8 @@ func (s *Semaphore) side(call string, n int) (*handle, error) {
 }
 
 // SetPermits sets how many permits the semaphore has, from 0 to 1,048,576, for all processes. 0 pauses it. Permits that are held stay
-// held: after a cut, none is granted until enough have come back. SetPermits also repairs a number that was damaged in Redis.
+// held: after a cut, none is granted until enough have come back. SetPermits also repairs a number that was damaged in Redis. A number
+// that was not there before is kept for the time of [WithIdleTTL].
 //
 // It blocks as [Manager.Inspect] does, and returns the error of the handle, [ErrInvalidOption], [ErrWrongKind], [ErrClosed], or
 // [ErrUnavailable] if Redis did not answer: the number may have been set. It can be called again.
@@ -166,8 +167,11 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	}
 	keys, process := wire.SemaphoreKeys(h.lock.Mapped), &s.m.engine.Process
 	offer := protocol.Offer(validity.Milliseconds(h.lock.Terms.Claim), 1, process.Counted)
-	args := protocol.PermitSet.Args(len(keys), append(keys, n, process.Publish, offer)...)
-	value, err := s.m.engine.Ask(ctx, s.name, engine.Repeatable, protocol.PermitSet, args)
+	args := append(keys, n, process.Publish, offer)
+	if idle := h.lock.Terms.Idle; idle > 0 {
+		args = append(args, validity.Milliseconds(idle))
+	}
+	value, err := s.m.engine.Ask(ctx, s.name, engine.Repeatable, protocol.PermitSet, protocol.PermitSet.Args(len(keys), args...))
 	if err != nil {
 		return err
 	}

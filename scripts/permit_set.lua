@@ -7,6 +7,7 @@
 -- ARGV[1]  total: how many there are to be
 -- ARGV[2]  publish: command that announces it: publish or spublish
 -- ARGV[3]  offer: how to grant permits, as in lock_release.lua
+-- ARGV[4]  idle: optional: for how many milliseconds a number that is new is kept
 --
 -- Returns  0  done
 --          {-1, key, text}
@@ -19,7 +20,7 @@ local _, text = number_of(available)
 if type(text) == 'string' then
   redis.call('del', available) -- it was damaged
 end
-local count, members = count_of(available, held, total)
+local count, members = count_of(available, held, total, idle)
 if not count then
   return members
 end

@@ -156,7 +156,7 @@ func TestExamples_AreListed(t *testing.T) {
 	}
 	for _, recipe := range glob(t, "examples/*/recipe.go") { // make test runs their tests
 		name := filepath.Base(filepath.Dir(recipe))
-		if !strings.Contains(read(t, "examples/stage/scenarios_test.go"), `play(t, "`+name+`", "--recipe")`) {
+		if !strings.Contains(read(t, "examples/stage/scenarios_test.go"), `"`+name+` --recipe"`) {
 			t.Errorf("no test plays %s", name)
 		}
 	}

@@ -236,3 +236,31 @@ var kinds = [...]kind{
 
 // RenewScript renews holds of a kind.
 func RenewScript(k lock.Kind) *command.Script { return kinds[k].renew }
+
+// Some arguments say several things, in words and whole numbers, because each argument costs Redis about a quarter of a
+// microsecond. lib/place.lua and lib/grant.lua take them apart.
+
+// places are the words for what a caller wants of the queue.
+var places = [...]string{lock.NoPlace: "none", lock.NewPlace: "new", lock.SamePlace: "same", lock.AskPlace: "ask"}
+
+// Stand says how a caller waits. A deaf process hears no inbox. The place is kept for patience milliseconds.
+func Stand(place lock.Place, deaf bool, patience int64) string {
+	inbox := "heard"
+	if deaf {
+		inbox = "deaf"
+	}
+	return places[place] + " " + inbox + " " + number(patience)
+}
+
+// Offer says how to grant a lock to a waiter: for claim milliseconds, as which grant in a row, and whether PUBSUB NUMSUB
+// counts all listeners.
+func Offer(claim int64, turn int, counted bool) string {
+	if counted {
+		return number(claim) + " " + strconv.Itoa(turn) + " 1"
+	}
+	return number(claim) + " " + strconv.Itoa(turn) + " 0"
+}
+
+// Wait says in an acquire how a caller waits, and how to grant the lock to another waiter. The command publish tells
+// Redisson's.
+func Wait(stand, offer, publish string) string { return stand + " " + offer + " " + publish }

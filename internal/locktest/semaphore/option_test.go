@@ -105,6 +105,9 @@ func TestSemaphore_IdleTTL(t *testing.T) {
 		unlock(t, l)
 		time.Sleep(3 * time.Second)
 		redistest.Want(t, srv.Admin().Exists(t.Context(), name, held).Val(), 0, "it is still there")
+		redistest.Must(t, m.Semaphore(name, 2, holdfast.WithIdleTTL(2*time.Second)).SetPermits(t.Context(), 3))
+		time.Sleep(3 * time.Second)
+		redistest.Want(t, srv.Admin().Exists(t.Context(), name).Val(), 0, "what SetPermits has set is still there")
 	})
 }
 

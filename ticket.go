@@ -22,7 +22,7 @@ import (
 //   - [ErrInvalidOption] for a d below 10 ms, for a lease of several locks, for one with [WithHoldAtLeast], and for one that shares what its
 //     process has in Redis with another lease: by re-entry, or of another reader. A reader with [WithMaxHold] or [WithFixedLease] does
 //     not share. The lease stays as it is.
-//   - [ErrNotHeld] after Unlock or Detach, and the reason why the lease had ended. Then Unlock gives back what Redis may still have of it.
+//   - [ErrNotHeld] after Unlock or Detach, and the reason why the lease had ended. Then Unlock releases what Redis may still have of it.
 //   - [ErrLeaseLost] if Redis does not know the lease any more. No ticket works.
 //   - [ErrUnavailable] if Redis has not confirmed. The ticket is returned with the error: it works if Redis has executed the request,
 //     or does so later. Detach goes on in the background as an Unlock does, and calling Unlock waits for it. If Redis never executes the

@@ -312,12 +312,12 @@ func ExampleSemaphore() {
 		return downloads.SetPermits(ctx, 10) // for all processes
 	})
 	info, _ := locks.Inspect(ctx, "downloads")
-	fmt.Println(err, info.Permits, info.Available)
+	fmt.Println(err, info.Permits)
 	// Output:
 	// 3 of five are taken, three are too many: true
 	// <nil>
 	// <nil>
-	// <nil> 10 10
+	// <nil> 10
 }
 
 // One call at a time for each customer. Redis forgets a customer that makes no calls.

@@ -182,7 +182,7 @@ func TestDown_CallersAreTold(t *testing.T) {
 func TestRestart_LosesData(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {
 		s := holdfasttest.NewServer(t)
-		m, other := s.NewManager(holdfast.WithLease(300*time.Millisecond)), s.NewManager()
+		m, other := s.NewManager(holdfast.WithLease(6*time.Second)), s.NewManager() // its renewal comes after the other's Lock
 		lease := s.Hold(m.Mutex("x"))
 		s.Restart()
 		s.Hold(other.Mutex("x"))

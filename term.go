@@ -221,7 +221,8 @@ func (t *Term) work(ctx context.Context, fn func(context.Context, *Term) error) 
 		t.watch(work, cancel)
 	}()
 	defer func() {
-		lost = ctx.Err() == nil && work.Err() != nil && !errors.Is(context.Cause(work), ErrReleased)
+		overdue := !t.lease.Valid() && t.lease.Err() == nil // fn can be quicker than timers, after a pause of the process
+		lost = ctx.Err() == nil && (overdue || work.Err() != nil && !errors.Is(context.Cause(work), ErrReleased))
 		cancel(nil)
 		<-watched
 		switch ended := t.Resign(ctx); {

@@ -21,7 +21,7 @@ import (
 const (
 	atOnce = 5
 	files  = 8
-	takes  = 150 * time.Millisecond
+	takes  = 400 * time.Millisecond
 	lease  = time.Second // how long a permit outlives a process that dies
 )
 

@@ -9,7 +9,7 @@ import (
 const (
 	atOnce       = 5
 	filesEach    = 8 // per process
-	downloadTime = 6 * time.Second
+	downloadTime = 20 * time.Second
 )
 
 // downloads plays three processes that want eight files each. The first one is killed while it downloads.

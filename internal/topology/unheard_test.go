@@ -200,7 +200,7 @@ func TestUnheard_ShardedChannel(t *testing.T) {
 	got := hold()
 	hush(true)
 	redistest.Eventually(t, patience, "it polls", func() bool { return m.Stats().Polls > 0 }) // it has asked when it began to listen
-	for m.Stats().Unheard == 0 { // it looks only while it listens
+	for m.Stats().Unheard == 0 {                                                              // it looks only while it listens
 		release()
 		locktest.MustUnlock(t, <-got)
 		got = hold()

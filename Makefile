@@ -24,7 +24,7 @@ help: ## this list
 check: ## after each change, in about a minute: format, vet, lint, and the tests that need no server
 	@$(STEPS) fmt lint unit
 
-test: redis ## what README says, in two or three minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
+test: redis ## what README says, in three to five minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
 	@$(STEPS) fmt lint compile unit,sim+real
 
 ci: ## all that must pass before anything lands

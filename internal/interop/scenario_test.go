@@ -37,9 +37,9 @@ var scenarios = []scenario{
 	{name: "multi-lock", run: multiLock, fit: func(k kind) bool { return !k.shared }},
 	{name: "linger", run: linger, fit: func(k kind) bool { return !k.queue }, main: true},
 	{name: "permits", run: permits, fit: func(k kind) bool { return k.name == "lock" }, main: true},
-	{name: "ticket", run: ticket, fit: func(k kind) bool { return !k.shared && !k.fenced }},
-	{name: "permit ticket", run: permitTicket, fit: func(k kind) bool { return k.name == "lock" }},
-	{name: "value", run: value},
+	{name: "ticket", run: ticket, fit: func(k kind) bool { return !k.shared && !k.fenced }, main: true},
+	{name: "permit ticket", run: permitTicket, fit: func(k kind) bool { return k.name == "lock" }, main: true},
+	{name: "value", run: value, main: true},
 	{name: "spin lock", run: spinLock, fit: func(k kind) bool { return k.name == "lock" }},
 }
 

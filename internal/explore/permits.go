@@ -91,7 +91,8 @@ func (w *World) nextEnd() (at time.Time, some bool) {
 	return time.UnixMilli(int64(first)), !math.IsInf(first, 1)
 }
 
-// What a client of Redisson's RPermitExpirableSemaphore does, which takes one permit, for ten minutes. Somebody has said how many there are.
+// What a client of Redisson's RPermitExpirableSemaphore does, which takes one permit, for ten minutes. An earlier client has
+// set how many permits there are.
 const (
 	javaTakePermit = `redis.call('set', KEYS[1], ARGV[3], 'nx')
 local ended = redis.call('zrangebyscore', KEYS[3], '0', ARGV[2], 'limit', '0', '1')

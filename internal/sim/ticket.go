@@ -22,7 +22,7 @@ type ticket struct {
 	since  time.Duration // when it began to stand for the lock the last time
 	until  time.Duration // when its time is over
 	stands bool
-	used   string   // who has attached it; "": no one
+	used   string   // the process that has attached it; "": none has
 	tries  int      // calls of Attach that are under way
 	failed *process // whose call has failed; nil: none, or its request has not been executed
 

@@ -35,7 +35,7 @@ func (u *unit) meetsLocked(x *judge.Wait) {
 	}
 }
 
-// heedLocked is what a caller knows who has been answered by now.
+// heedLocked is what the caller of x knows about waiters when its call returns.
 func (u *unit) heedLocked(x *judge.Wait) heed {
 	u.meetsLocked(x)
 	since := u.w.now() - u.w.trips(4) // Redis has granted it, and a message may have been under way

@@ -216,6 +216,7 @@ var permitBranches = []branch{
 	{"permits set, and waiters get them", []string{"set x 0", "zadd $H T+4000 $q8", "rpush $G $3:2 $2:1 $4:2", "zadd $F T+6000 $3:2 T+6000 $2:1 T+6000 $4:2"}, "permit_set", setting("5"), "0", map[string]string{"get x": "1", "zcard $H": "4", "lrange $G 0 -1": "[$4:2]", "sent": "$J g 3 2000 S 0 1 1 0, $I g 2 2000 S 0 1 1 0, $M 1"}},
 	{"permits set, and the number is none", []string{"set x abc", "zadd $H T+4000 $q1"}, "permit_set", setting("5"), "0", map[string]string{"get x": "4", "sent": "$M 4"}},
 	{"permits set for the first time, and kept for a while", nil, "permit_set", append(setting("5"), "9000"), "0", map[string]string{"get x": "5", "pttl x": "9000", "sent": "$M 5"}},
+	{"permits set, which are kept as long as those that are held", []string{"zadd $H T+20000 $q1", "pexpire $H 20000"}, "permit_set", append(setting("5"), "9000"), "0", map[string]string{"get x": "4", "pttl x": "20000", "sent": "$M 4"}},
 	{"permits set of a list", []string{"rpush x a"}, "permit_set", setting("5"), "[-1 x a list]", map[string]string{"lrange x 0 -1": "[a]"}},
 	{"permits set, and those that are held are a string", []string{"set x 1", "set $H a"}, "permit_set", setting("5"), "[-1 $H a string]", map[string]string{"get x": "1"}},
 	{"permits set on a replica", []string{"set x 1", "replicaof 127.0.0.1 1"}, "permit_set", setting("5"), replica, nil},

@@ -65,7 +65,8 @@ local function number_of(available)
 end
 
 -- count_of returns how many permits are available, and how many are not: where the number is missing, those of total that no one holds
--- are, and that number lasts for idle milliseconds, if they are given. It returns nil, and an answer, if a key is none of its kind.
+-- are, and that number lasts for idle milliseconds, if they are given, and as long as those that are held. It returns nil, and an answer, if
+-- a key is none of its kind.
 local function count_of(available, held, total, idle)
   local members, count, text = redis.pcall('zcount', held, '-inf', '+inf'), number_of(available)
   if type(members) == 'table' then
@@ -78,7 +79,7 @@ local function count_of(available, held, total, idle)
   if not count then
     count = redis.call('incrby', available, total - members)
     if idle then
-      redis.pcall('pexpire', available, idle)
+      redis.pcall('pexpire', available, math.max(idle, redis.call('pttl', held)))
     end
   end
   return count, members

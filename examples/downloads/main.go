@@ -89,5 +89,9 @@ func (h *host) download(ctx context.Context, file int) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return h.client.RPush(ctx, h.seen, fmt.Sprintf("ends %s %d", h.name, file)).Err()
+	if err := h.client.RPush(ctx, h.seen, fmt.Sprintf("ends %s %d", h.name, file)).Err(); err != nil {
+		return err
+	}
+	fmt.Println("has file", file)
+	return nil
 }

@@ -12,9 +12,9 @@ const (
 	downloadTime = 20 * time.Second
 )
 
-// downloads plays three processes that want eight files each. The first one is killed while it downloads.
+// downloads plays three processes that want eight files each. The first one is killed while it downloads its last file.
 var downloads = scenario{
-	usage: "five downloads at a time over three processes, one of which dies with its permits",
+	usage: "five downloads at a time over three processes, one of which dies with a permit",
 	modes: map[string]string{
 		"recipe": "count the downloads with INCR and DECR",
 	},
@@ -22,10 +22,13 @@ var downloads = scenario{
 }
 
 func directDownloads(ctx context.Context, d *Director) error {
-	dying := d.StartUntil("rpush "+d.Key("seen")+" ends", "process-1", "-name", "process-1")
+	dying := d.StartUntil("rpush "+d.Key("seen")+" ends process-1 8", "process-1", "-name", "process-1")
+	for range filesEach - 1 {
+		dying.Await("has file")
+	}
 	dying.AwaitRequest()
 	others := []*Process{d.Start("process-2", "-name", "process-2"), d.Start("process-3", "-name", "process-3")}
-	dying.Kill("while it downloads") // it holds permits
+	dying.Kill("while it downloads") // it holds a permit, and few enough for the others to go on with the recipe
 	d.Must(d.Redis.RPush(ctx, d.Key("seen"), "dies process-1").Err())
 	for _, p := range others {
 		p.AwaitFor("has them all", downloadTime)

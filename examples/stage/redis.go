@@ -36,10 +36,11 @@ func dial(ctx context.Context, rdb *redis.Client) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return opt.Dialer(ctx, opt.Network, opt.Addr) }
 }
 
-// urlThrough is the URL of the server of rdb for a process that reaches it through l.
+// urlThrough is the URL of the server of rdb for a process that reaches it through l. The process does not give up a request that is
+// held back.
 func urlThrough(l *line, rdb *redis.Client) string {
 	opt := rdb.Options()
-	u := url.URL{Scheme: "redis", Host: l.listener.Addr().String(), Path: "/" + strconv.Itoa(opt.DB)}
+	u := url.URL{Scheme: "redis", Host: l.listener.Addr().String(), Path: "/" + strconv.Itoa(opt.DB), RawQuery: "read_timeout=" + playWithin.String()}
 	if opt.Password != "" {
 		u.User = url.UserPassword(opt.Username, opt.Password)
 	}

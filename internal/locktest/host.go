@@ -68,7 +68,7 @@ var hostScenarios = map[string]func(*Env){
 		used := max(0, busy.CPU()-idle.CPU())
 		e.Logf("%d waiters: %v of processor time in %v, %d commands", waiters, used, wait, commands)
 		e.Attr("H7:commands-of-20-waiters-in-3s", strconv.FormatInt(commands, 10))
-		if used > wait/6 { // of a loop it would be all of it
+		if used > wait/3 { // of a loop it would be all of it; the race detector on a busy machine takes a sixth for the hand-overs
 			e.Errorf("%v of processor time in %v", used, wait)
 		}
 		if most := int64(waiters*3 + 100); commands > most {

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
-	"time"
 )
 
 const (
-	atOnce       = 5
-	filesEach    = 8 // per process
-	downloadTime = 20 * time.Second
+	atOnce    = 5
+	filesEach = 8 // per process
 )
 
 // downloads plays three processes that want eight files each. The first one is killed while it downloads its last file.
@@ -22,16 +21,16 @@ var downloads = scenario{
 }
 
 func directDownloads(ctx context.Context, d *Director) error {
-	dying := d.StartUntil("rpush "+d.Key("seen")+" ends process-1 8", "process-1", "-name", "process-1")
+	dying := d.StartUntil("rpush "+d.Key("seen")+" ends process-1 "+strconv.Itoa(filesEach), "process-1", "-name", "process-1")
 	for range filesEach - 1 {
 		dying.Await("has file")
 	}
 	dying.AwaitRequest()
 	others := []*Process{d.Start("process-2", "-name", "process-2"), d.Start("process-3", "-name", "process-3")}
-	dying.Kill("while it downloads") // it holds a permit, and few enough for the others to go on with the recipe
+	dying.Kill("while it downloads") // it holds a permit; if it held all, the recipe would never let the others in
 	d.Must(d.Redis.RPush(ctx, d.Key("seen"), "dies process-1").Err())
 	for _, p := range others {
-		p.AwaitFor("has them all", downloadTime)
+		p.Await("has them all")
 	}
 
 	seen, err := d.Redis.LRange(ctx, d.Key("seen"), 0, -1).Result()

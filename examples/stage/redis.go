@@ -36,8 +36,8 @@ func dial(ctx context.Context, rdb *redis.Client) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return opt.Dialer(ctx, opt.Network, opt.Addr) }
 }
 
-// urlThrough is the URL of the server of rdb for a process that reaches it through l. The process does not give up a request that is
-// held back.
+// urlThrough is the URL of the server of rdb for a process that reaches it through l. The process's client waits for the
+// replies to requests that are held back for as long as a scenario may take.
 func urlThrough(l *line, rdb *redis.Client) string {
 	opt := rdb.Options()
 	u := url.URL{Scheme: "redis", Host: l.listener.Addr().String(), Path: "/" + strconv.Itoa(opt.DB), RawQuery: "read_timeout=" + playWithin.String()}

@@ -121,7 +121,7 @@ topology: redis ## fail-overs and moving slots, 20 rounds of each; their results
 
 interop: redis ## share locks with real Redisson, in JVMs; HOLDFAST_INTEROP=require fails without a JDK and Maven
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \
-	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -vet=off -ldflags=-w -count=1 -parallel 8 -timeout 1h ./internal/interop; \
+	  $(MAKE) --no-print-directory $(REDISSON_PEERS) && HOLDFAST_INTEROP=require $(GO) test -vet=off -ldflags=-w -count=1 -parallel 16 -timeout 1h ./internal/interop; \
 	else \
 	  echo "interop: skipped: it needs a JDK and Maven"; test "$$HOLDFAST_INTEROP" != require; \
 	fi
@@ -164,7 +164,7 @@ holes: ## known holes of Go's standard library and of modules, as far as this co
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 platforms: ## Windows can have all of it, as code for 32 bits; that macOS can have the command is checked with a release
-	GOOS=windows GOARCH=386 CGO_ENABLED=0 $(NICE) $(GO) vet ./...
+	@$(SPARSE) $(NICE) $(GO) -C bench/vet run ./platform $(CURDIR) windows/386 ./...
 
 servers: ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVERS=valkey-9.1.2
 	@if command -v java >/dev/null && command -v mvn >/dev/null; then \

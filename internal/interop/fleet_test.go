@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ type fleet struct {
 	flags  []string // of every process
 	java   [2]*peer
 	golang [2]*peer
+
+	// shortJava and shortGo are a process each whose locks have a short TTL. No scenario stops or kills them: see env.short.
+	shortJava, shortGo func() *peer
 }
 
 func newFleet(t *testing.T, l line) *fleet { return newServer(t, l).launch(t) }
@@ -48,6 +52,8 @@ func (f *fleet) launch(t *testing.T) *fleet {
 		f.java[i] = f.startJava(t)
 		f.golang[i] = f.startGo(t)
 	}
+	f.shortJava = sync.OnceValue(func() *peer { return f.startJava(t, shortFlags...) })
+	f.shortGo = sync.OnceValue(func() *peer { return f.startGo(t, shortFlags...) })
 	return f
 }
 

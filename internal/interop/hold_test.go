@@ -106,7 +106,7 @@ func tokens(e *env) {
 	}
 	ours, theirs := e.short("go"), e.java
 	if e.line == earlier { // it learns of a loss when it renews, which it does sooner with a short lease
-		theirs = [2]*peer{e.short("java"), e.short("java")}
+		theirs = [2]*peer{e.short("java"), e.ownShort("java")}
 	}
 	for range 3 {
 		for _, p := range []*peer{theirs[0], ours, theirs[1]} {

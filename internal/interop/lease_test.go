@@ -16,8 +16,16 @@ const (
 
 var shortFlags = []string{"--watchdog", strconv.FormatInt(shortLease.Milliseconds(), 10)}
 
-// short starts a process of the given side whose locks have a short TTL.
+// short is the fleet's process of the given side whose locks have a short TTL.
 func (e *env) short(side string) *peer {
+	if side == "go" {
+		return e.shortGo()
+	}
+	return e.shortJava()
+}
+
+// ownShort starts a process with a short TTL for this scenario alone, which may stop or kill it.
+func (e *env) ownShort(side string) *peer {
 	e.Helper()
 	if side == "go" {
 		return e.startGo(e, shortFlags...)
@@ -89,7 +97,7 @@ func killedHolder(e *env) {
 		if d.to.side == "java" && e.kind.queue && e.line == old {
 			continue // may sleep forever: see fairWaiterBehindCrash
 		}
-		holder, waiter := e.short(d.from.side), e.short(d.to.side)
+		holder, waiter := e.ownShort(d.from.side), e.short(d.to.side)
 		e.lock(waiter, 2, -1)
 		e.unlock(waiter, 2)
 		e.lockAgainst(holder, 1, -1)
@@ -112,7 +120,7 @@ func killedHolder(e *env) {
 func pausedHolder(e *env) {
 	const lease = 20_000 // longer than the watchdog would make it, and than a machine may stand still
 	for _, d := range e.directions() {
-		holder := e.short(d.from.side)
+		holder := e.ownShort(d.from.side)
 		e.lockAgainst(holder, 1, -1)
 		holder.Pause()
 		next := d.to.start(e, e.thread(2), "lock", e.kind.name, e.key, lease).want("ok")

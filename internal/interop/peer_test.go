@@ -124,7 +124,7 @@ func (f *fleet) startEarlier(t testing.TB, flags ...string) *peer {
 // one count of tokens, and each outlives the death of the other.
 func TestEarlierVersion(t *testing.T) {
 	earlierPeer = buildEarlier(t)
-	runScenarios(t, newFleet(t, earlier), func(s scenario) bool { return s.versions })
+	runScenarios(t, newFleet(t, earlier), func(s scenario) bool { return s.versions }, kindsInTurn)
 }
 
 // buildEarlier builds the earlier version. Without the repository's history that is impossible: HOLDFAST_INTEROP=require makes it a failure.

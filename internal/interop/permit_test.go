@@ -74,7 +74,7 @@ func permits(lock *env) {
 		e.free()
 	}
 
-	java, killed := e.java[0], e.short("go")
+	java, killed := e.java[0], e.ownShort("go")
 	began := e.lock(java, 1, int(shortLease.Milliseconds())).began
 	e.lock(killed, 2, -1)
 	waiting := e.waiter(e.golang[0], 3)

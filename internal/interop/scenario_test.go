@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,14 +44,15 @@ var scenarios = []scenario{
 	{name: "spin lock", run: spinLock, fit: func(k kind) bool { return k.name == "lock" }},
 }
 
+// The scenarios of today's Redisson, on one server, run with each kind of lock.
 func TestRedisson(t *testing.T) {
 	needsRedisson(t)
-	runScenarios(t, newFleet(t, current), func(scenario) bool { return true })
+	runScenarios(t, newFleet(t, current), func(scenario) bool { return true }, eachKind)
 }
 
 func TestOldRedisson(t *testing.T) {
 	needsRedisson(t)
-	runScenarios(t, newFleet(t, old), func(s scenario) bool { return s.main })
+	runScenarios(t, newFleet(t, old), func(s scenario) bool { return s.main }, kindsInTurn)
 }
 
 func TestRedissonInCluster(t *testing.T) {
@@ -62,24 +64,36 @@ func TestRedissonInCluster(t *testing.T) {
 				t.Skip("the servers have no sharded messages")
 			}
 			all := messages == "auto" || !redistest.Quick() // else how messages come, and no more
-			runScenarios(t, ofCluster(t, cluster, current, messages).launch(t), func(s scenario) bool { return s.main && (all || s.name == "wake-up") })
+			runScenarios(t, ofCluster(t, cluster, current, messages).launch(t), func(s scenario) bool { return s.main && (all || s.name == "wake-up") }, kindsInTurn)
 		})
 	}
 }
 
+// kindsOf chooses the kinds of lock that the n-th scenario runs with, of those that fit it.
+type kindsOf func(n int, fit []kind) []kind
+
+func eachKind(_ int, fit []kind) []kind { return fit }
+
+// kindsInTurn is each kind as well. With HOLDFAST_TEST_QUICK it is one, and another one for the next scenario.
+func kindsInTurn(n int, fit []kind) []kind {
+	if redistest.Quick() {
+		n %= len(fit)
+		return fit[n : n+1]
+	}
+	return fit
+}
+
 // runScenarios runs those that measure first, one by one, then the others, which mostly
 // wait for time to pass, side by side.
-func runScenarios(t *testing.T, f *fleet, wanted func(scenario) bool) {
+func runScenarios(t *testing.T, f *fleet, wanted func(scenario) bool, chosen kindsOf) {
 	for _, calm := range []bool{true, false} {
 		t.Run(map[bool]string{true: "calm", false: "busy"}[calm], func(t *testing.T) {
-			for _, s := range scenarios {
+			for n, s := range scenarios {
 				if s.calm != calm || !wanted(s) {
 					continue
 				}
-				for _, k := range kinds {
-					if s.fit != nil && !s.fit(k) {
-						continue
-					}
+				fit := slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return s.fit != nil && !s.fit(k) })
+				for _, k := range chosen(n, fit) {
 					t.Run(s.name+"/"+k.name, func(t *testing.T) {
 						if !calm {
 							t.Parallel()

@@ -190,11 +190,12 @@ func TestLease_ContextsBesideTheEnd(t *testing.T) {
 }
 
 // A mutex and a fair lock of one name are one lock in Redis and two here: who has one of them and
-// asks for the other is told that it would wait for itself. Other owners wait.
+// asks for the other is told that it would wait for itself. Other owners wait, in the queue that both kinds share: the release of
+// the one grants the other, and says so in its reply.
 func TestLock_OfBothKindsByOneOwner(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv)
+	m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 	for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
 		lease := locktest.MustLock(t, locks[0])
 		ctx, cancel := context.WithTimeout(lease.Context(t.Context()), locktest.Patience)
@@ -207,7 +208,7 @@ func TestLock_OfBothKindsByOneOwner(t *testing.T) {
 		_, err := locks[1].TryLock(holdfast.WithoutOwner(ctx))
 		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrWouldDeadlock)
 		got := locktest.Waits(t, locks[1])
-		redistest.Eventually(t, locktest.Patience, "another owner waits", func() bool { return m.Stats().Waiting == 1 })
+		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 		locktest.MustUnlock(t, lease)
 		locktest.MustUnlock(t, got())
 		cancel()

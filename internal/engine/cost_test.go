@@ -156,32 +156,6 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	}
 }
 
-// H6: a name that is not in use costs nothing. bench has the figure for a million.
-func TestCost_NamesAreForgotten(t *testing.T) {
-	srv := redistest.Start(t)
-	// How many connections are open depends on the machine; they are not what is looked for.
-	m, err := holdfast.New(srv.ClientWith(t, func(o *redis.Options) { o.PipelineReadBufferSize, o.PipelineWriteBufferSize = 4096, 4096 }))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
-	heap := func() int64 {
-		runtime.GC()
-		runtime.GC()
-		var s runtime.MemStats
-		runtime.ReadMemStats(&s)
-		return int64(s.HeapAlloc)
-	}
-	round := func(prefix string) {
-		for i := range 5_000 {
-			lease := locktest.Got(t, m.Mutex(prefix+time.Duration(i).String(), holdfast.WithFencing()).Lock, context.Background())
-			locktest.MustUnlock(t, lease)
-		}
-	}
-	round("warm:")
-	before := heap()
-	round("measured:")
-	redistest.WantMost(t, heap()-before, 1<<20, "5,000 names left %d bytes")
-}
-
 // A lock that goes to and fro between processes leaves each inbox and comes back to it with every
 // turn. That is no work for later, of which there would be some for every turn.
 func TestCost_InboxIsLeftOnce(t *testing.T) {

@@ -183,7 +183,7 @@ var cornerScenarios = map[string]func(*Env){
 	"LogHandlerMayUseTheLease": func(e *Env) {
 		locked := make(chan *holdfast.Lease, 1)
 		handled := make(chan error, 1)
-		m := e.Manager(holdfast.WithLogger(slog.New(handlerFunc(func() { handled <- (<-locked).Err() }))))
+		m := e.Manager(holdfast.WithLogger(slog.New(onLog{slog.DiscardHandler, func() { handled <- (<-locked).Err() }})))
 		locked <- e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
 		e.WantErr(redistest.Next(e, handled, "the handler hangs"), holdfast.ErrLeaseLost)
 	},
@@ -288,11 +288,3 @@ var cornerScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 }
-
-// handlerFunc is a slog.Handler that calls a function for each record.
-type handlerFunc func()
-
-func (handlerFunc) Enabled(context.Context, slog.Level) bool    { return true }
-func (h handlerFunc) Handle(context.Context, slog.Record) error { h(); return nil }
-func (h handlerFunc) WithAttrs([]slog.Attr) slog.Handler        { return h }
-func (h handlerFunc) WithGroup(string) slog.Handler             { return h }

@@ -150,18 +150,6 @@ var forgottenScenarios = map[string]func(*Env){
 			return nil
 		})
 	},
-	// A job that runs once per period, in which its connections are forgotten.
-	"ForgottenEachPeriod": func(e *Env) {
-		p, client := e.patient()
-		m := e.ManagerOn(client, holdfast.WithLease(time.Hour))
-		e.MustUnlock(e.MustLock(e.Lock(m)))
-		e.fill(p, client, idle{10, 0})
-		for range 5 {
-			p.Forget()
-			got := e.taken(e.Lock(m).TryLock, patience)
-			e.works(func() error { return got.Unlock(bg) })
-		}
-	},
 	// A lease is renewed although all connections are dead when that is due. Their number outlasts it, were they
 	// tried one after the other.
 	"ForgottenBeforeRenewal": func(e *Env) {

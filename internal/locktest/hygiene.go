@@ -104,11 +104,6 @@ var hygieneScenarios = map[string]func(*Env){
 		e.WantErr(l.Err(), holdfast.ErrClosed)
 	},
 
-	"CloseOfAnIdleManager": func(e *Env) {
-		m := e.Manager()
-		redistest.Check(e, m.Close(bg))
-	},
-
 	// A program that ends by a signal closes under the context that the signal has ended. Some
 	// of the rounds may be too slow for what Close has then.
 	"CloseUnderAnEndedContextReleases": func(e *Env) {

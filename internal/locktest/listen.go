@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -118,30 +117,6 @@ var listenScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// Pub/sub is denied altogether: polling.
-	"DeniedPubSubIsReplacedByPolling": func(e *Env) {
-		e.permit("poller", "resetchannels -subscribe -ssubscribe -publish")
-		opt := e.srv.Options()
-		opt.Username, opt.Password = "poller", "secret"
-		m := e.ManagerOn(e.client(opt), holdfast.WithPollInterval(100*time.Millisecond))
-		other := e.Manager(holdfast.WithPollInterval(100 * time.Millisecond))
-		var s Section
-		var wg sync.WaitGroup
-		for _, m := range []*holdfast.Manager{m, other} {
-			for range 2 {
-				wg.Go(func() {
-					for range 5 {
-						l := e.MustLock(e.Lock(m))
-						s.Enter(e, 2*time.Millisecond)
-						e.MustUnlock(l) // PUBLISH is refused inside the script, after the release
-					}
-				})
-			}
-		}
-		wg.Wait()
-		e.srv.RequireNoKeys(e, Tombstones) // of requests that took too long
-	},
-
 	// Processes that may not subscribe are never told of a grant, nor which one in a row it is.
 	// Redisson's plain waiters get their turn nevertheless.
 	"DeafProcessesLetRedissonIn": func(e *Env) {
@@ -203,7 +178,7 @@ var unheardScenarios = map[string]func(*Env){
 			e.Errorf("healed after %v", d)
 		}
 		if n := u.told("WARN holdfast: messages do not arrive"); n != 1 || u.told("WARN") != 1 {
-			e.Errorf("%q", u.lines())
+			e.Errorf("%q", u.With(""))
 		}
 	},
 
@@ -214,7 +189,7 @@ var unheardScenarios = map[string]func(*Env){
 		e.contend(u.m, e.Manager(), func() {
 			e.Eventually("it tries the fourth connection", func() bool { return u.p.Count(redistest.Command("subscribe")) >= 4 })
 			if s := u.m.Stats(); s.Unheard != 1 || s.Polls == 0 || u.told("WARN") != 1 {
-				e.Errorf("%+v, %q", s, u.lines())
+				e.Errorf("%+v, %q", s, u.With(""))
 			}
 			since := time.Now()
 			e.Eventually("it goes on", func() bool { return u.p.Count(redistest.Command("subscribe")) >= 6 })
@@ -249,10 +224,10 @@ var unheardLingerScenarios = map[string]func(*Env){
 // unheard returns a manager behind a proxy, and its log.
 func (e *Env) unheard(opts ...holdfast.Option) deniedUser {
 	e.Helper()
-	u := deniedUser{p: e.Server().Proxy(e), log: &logLines{Handler: slog.DiscardHandler}}
-	u.p.Record()
-	u.m = e.ManagerOn(e.client(u.p.Options()), slices.Concat(opts, []holdfast.Option{holdfast.WithLogger(slog.New(u.log))})...)
-	return u
+	lines, logged := Logged()
+	m, p := e.Via(append(slices.Clone(opts), logged)...)
+	p.Record()
+	return deniedUser{m, p, lines}
 }
 
 // contend has callers of two processes take turns while during runs.

@@ -41,7 +41,6 @@ const processName = "locktest-process"
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
 		HolderRole:  func(args []string) { holder(kinds, args) },
-		CounterRole: counter,
 		LooperRole:  looper,
 		SpinnerRole: func(args []string) { spinner(kinds, args) },
 		RefuserRole: func(args []string) { refuser(kinds, args) },
@@ -182,9 +181,6 @@ func refuser(kinds []Kind, args []string) {
 }
 
 const (
-	// CounterRole is the role of a process that reads and writes a counter in Redis which
-	// only a read-write lock protects.
-	CounterRole = "locktest-counter"
 	// LooperRole is the role of a process that takes one side of a read-write lock again
 	// and again.
 	LooperRole = "locktest-looper"
@@ -201,52 +197,6 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-// counter is called with how often each of its goroutines takes the lock. It prints
-// "done", the number of its writes and that of its reads.
-func counter(args []string) {
-	client, m, name := roleManager(args)
-	key, rounds := name+":counter", must(strconv.Atoi(args[3]))
-	l := m.RWMutex(name)
-	bg := context.Background()
-	number := func() int {
-		n, err := client.Get(bg, key).Int()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			panic(err)
-		}
-		return n
-	}
-	var writes, reads atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Go(func() {
-			for range rounds {
-				if i == 0 {
-					got := must(l.Lock(bg))
-					n := number()
-					if err := client.Set(bg, key, n+1, 0).Err(); err != nil {
-						panic(err)
-					}
-					writes.Add(1)
-					if err := got.Unlock(bg); err != nil {
-						panic(err)
-					}
-					continue
-				}
-				got := must(l.RLock(bg))
-				if a, b := number(), number(); a != b {
-					panic(fmt.Sprintf("written while reading: %d, %d", a, b))
-				}
-				reads.Add(1)
-				if err := got.Unlock(bg); err != nil {
-					panic(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	fmt.Println("done", writes.Load(), reads.Load())
 }
 
 // looper is called with the side and the number of goroutines. It prints "looping", and

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -34,12 +35,12 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		e.Clean(m, Tombstones)
 	},
 
-	// The owner leaves, closes or loses the lock while it is unknown whether it was
+	// H2: the owner leaves, closes or loses the lock while it is unknown whether it was
 	// downgraded: the request is on its way or its reply is.
 	"EndsWhileUnanswered": func(e *Env) {
 		e.Server()
 		for name, end := range map[string]func(m *holdfast.Manager, read *holdfast.Lease){
-			"unlocked": func(_ *holdfast.Manager, read *holdfast.Lease) { _ = read.Unlock(bg) },
+			"unlocked": func(_ *holdfast.Manager, read *holdfast.Lease) { e.MustUnlock(read) },
 			"closed":   func(m *holdfast.Manager, _ *holdfast.Lease) { _ = m.Close(bg) },
 			"lost": func(m *holdfast.Manager, read *holdfast.Lease) {
 				e.WantLost(read, holdfast.LostDeadline)
@@ -56,11 +57,12 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 					hold = p.HoldRequest
 				}
 				gate := hold(downgradeOf(e.Key))
-				begun := make(chan struct{})
-				go func() { defer close(begun); _ = write.Unlock(bg) }()
+				begun := redistest.Begin(func() error { return write.Unlock(bg) })
 				gate.Wait(e)
 				end(m, read)
-				<-begun
+				if err := <-begun; name == "unlocked" && err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
+					e.Errorf("request %v: %v", request, err)
+				}
 				gate.Release() // the copies arrive now
 				got := e.Soon(name+": the lock is free", e.Locking(e.RW(e.Manager())))
 				e.srv.RequireTTLs(e)
@@ -98,17 +100,6 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		e.srv.Resume()
 		e.MustUnlock(e.Soon("the next writer", e.Locking(e.RW(e.Manager()))))
 		e.srv.RequireTTLs(e)
-		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
-		e.Clean(m, Tombstones)
-	},
-
-	// An operator deletes the lock at that moment.
-	"OfADeletedLock": func(e *Env) {
-		m := e.Manager()
-		write, read := e.bothSides(e.RW(m))
-		e.srv.Admin().Del(bg, e.Key)
-		e.WantErr(write.Unlock(bg), holdfast.ErrLeaseLost)
-		e.WantLost(read, holdfast.LostDeleted)
 		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
 		e.Clean(m, Tombstones)
 	},

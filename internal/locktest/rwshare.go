@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -79,27 +78,6 @@ var rwShareScenarios = map[string]func(*Env){
 		wg.Wait()
 		redistest.Want(e, s.n, 6*rounds, "%d writes, want %d")
 		e.srv.RequireNoKeys(e, Tombstones)
-	},
-
-	// S8 over processes: a counter in Redis that only the lock protects.
-	"ManyReadersOrOneWriterInProcesses": func(e *Env) {
-		const processes, rounds = 3, "150"
-		e.Server()
-		var all []*redistest.Process
-		for range processes {
-			all = append(all, redistest.StartProcess(e, CounterRole, e.srv.Addr(), e.srv.Password(), e.Key, rounds))
-		}
-		total := 0
-		for _, p := range all {
-			var writes, reads int
-			if _, err := fmt.Sscan(p.Expect(e, "done"), &writes, &reads); err != nil || reads == 0 {
-				e.Errorf("%d writes, %d reads, %v", writes, reads, err)
-			}
-			total += writes
-		}
-		if n, err := e.srv.Admin().Get(bg, e.Key+":counter").Int(); err != nil || n != total || n == 0 {
-			e.Errorf("the counter is %d after %d writes (%v)", n, total, err)
-		}
 	},
 
 	// The second to n-th reader of a process costs no command, nor does leaving before

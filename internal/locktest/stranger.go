@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,19 +21,6 @@ var strange = []string{
 	"", "ERR two\r\nlines", "\xff\xfe is no UTF-8", "ERR " + strings.Repeat("x", 64<<10),
 }
 
-// wantLegible fails unless an error can be shown: it has a cause, on one line, and is not endless.
-func (e *Env) wantLegible(err error) {
-	e.Helper()
-	if err == nil {
-		return
-	}
-	text := err.Error()
-	if len(text) > 2000 || strings.HasSuffix(text, ": ") ||
-		strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) || r == '�' }) {
-		e.Errorf("an error of %d bytes, %.200q", len(text), text)
-	}
-}
-
 // every matches one of n requests that m matches.
 func every(n int, m redistest.Match) redistest.Match {
 	i := 0
@@ -49,97 +35,6 @@ func every(n int, m redistest.Match) redistest.Match {
 
 // strangerScenarios are about what stands between the client and Redis, and answers in its place.
 var strangerScenarios = map[string]func(*Env){
-	// F7
-	"StrangeErrorsAreRiddenOut": func(e *Env) {
-		m, p := e.Via(holdfast.WithPollInterval(50 * time.Millisecond))
-		other := e.Lock(e.Manager(holdfast.WithLease(time.Hour)))
-		for _, text := range strange {
-			p.AnswerError(acquireOf(e.Key), 3, text)
-			l := e.MustLock(e.Lock(m))
-			p.AnswerError(releaseOf(e.Key), 3, text)
-			e.MustUnlock(l)
-
-			held := e.MustLock(other)
-			before := m.Stats().Troubles
-			got := e.Locking(e.Lock(m))
-			e.Eventually("it waits", func() bool { return m.Stats().Polls > 0 && e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
-			p.AnswerError(acquireOf(e.Key), 2, text)
-			e.Eventually("it is told so", func() bool { return m.Stats().Troubles > before+1 })
-			e.MustUnlock(held)
-			e.MustUnlock(<-got)
-			p.Heal()
-
-			p.AnswerError(acquireOf(e.Key), math.MaxInt, text)
-			_, err := e.Lock(m).TryLock(bg)
-			e.WantErr(err, holdfast.ErrUnavailable)
-			e.WantNotErr(err, holdfast.ErrNotAcquired)
-			e.wantLegible(err)
-			ctx, cancel := context.WithTimeout(bg, time.Second) // within which it is told so
-			_, err = e.Lock(m).Lock(ctx)
-			cancel()
-			e.WantErr(err, holdfast.ErrUnavailable, context.DeadlineExceeded)
-			e.wantLegible(err)
-			p.Heal()
-			e.Eventually("what was asked is given up", func() bool { return m.Stats().Locks == 0 })
-			e.Free()
-		}
-		e.Clean(m, Tombstones)
-	},
-
-	// F7, and S5: for longer than Unlock waits.
-	"StrangeErrorsOfAReleaseAreRiddenOut": func(e *Env) {
-		m, p := e.Via(holdfast.WithLease(time.Hour))
-		for _, text := range []string{strange[0], strange[len(strange)-1]} {
-			l := e.MustLock(e.Lock(m))
-			p.AnswerError(releaseOf(e.Key), math.MaxInt, text)
-			err := l.Unlock(bg)
-			e.WantErr(err, holdfast.ErrUnavailable)
-			e.wantLegible(err)
-			p.Heal()
-			e.Eventually("it goes on", func() bool { return len(e.Holders()) == 0 })
-			e.MustUnlock(l)
-			err = holdfast.Do(bg, e.Lock(m), func(context.Context, *holdfast.Lease) error {
-				p.AnswerError(releaseOf(e.Key), math.MaxInt, text)
-				return nil
-			})
-			e.WantErr(err, holdfast.ErrNotReleased)
-			e.wantLegible(err)
-			p.Heal()
-			e.Eventually("it goes on", func() bool { return len(e.Holders()) == 0 })
-		}
-		e.Clean(m, Tombstones)
-	},
-
-	// F7, and N3.
-	"StrangeErrorsAreNoLoss": func(e *Env) {
-		m, p := e.Via()
-		l := e.MustLock(e.Lock(m))
-		p.AnswerError(script, math.MaxInt, strange[0])
-		before := m.Stats().RenewalFailures
-		e.Eventually("renewals fail", func() bool { return m.Stats().RenewalFailures > before+1 })
-		p.Heal()
-		n := m.Stats().Renewals
-		e.Eventually("a renewal", func() bool { return m.Stats().Renewals > n })
-		p.AnswerError(script, 2, strange[1])
-		if err := l.Extend(bg, 3*lease); err != nil {
-			e.Errorf("Extend: %v", err)
-		}
-		p.AnswerError(script, 2, strange[2])
-		if info, err := m.Inspect(bg, e.Key); err != nil || !info.Held {
-			e.Errorf("Inspect: %+v, %v", info, err)
-		}
-		p.AnswerError(script, math.MaxInt, strange[len(strange)-1])
-		err := l.Extend(bg, 3*lease)
-		e.WantErr(err, holdfast.ErrUnavailable)
-		e.wantLegible(err)
-		p.Heal()
-		if err := l.Err(); err != nil {
-			e.Errorf("lost: %v", err)
-		}
-		e.MustUnlock(l)
-		e.Clean(m, Tombstones)
-	},
-
 	// F7: replies in the middle of pipelines are the proxy's own, are missing, or end half-way.
 	"AnswersInTheMiddleOfPipelines": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(time.Hour), holdfast.WithPollInterval(50*time.Millisecond))

@@ -108,7 +108,6 @@ var realOnly = map[string]string{
 	"KilledHolderIsOutlivedByItsTTL":                 processes,
 	"KilledInTheQueue":                               processes,
 	"LoadingServer":                                  disk,
-	"ManyReadersOrOneWriterInProcesses":              processes,
 	"OfADeadReaderEnds":                              processes,
 	"OfAPausedReaderEnds":                            processes,
 	"OfTheLastDeadReaderEnds":                        processes,

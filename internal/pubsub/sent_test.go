@@ -33,6 +33,10 @@ var noReplies = map[string]string{
 	"empty push":     ">0\r\n",
 	"push of number": ">1\r\n:1\r\n",
 	"unknown push":   ">2\r\n+hello\r\n+x\r\n",
+	"list of number": "*1\r\n:1\r\n",
+	"half a message": "*2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+	"no count":       "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n$1\r\ny\r\n",
+	"of numbers":     "*3\r\n$7\r\nmessage\r\n:1\r\n:2\r\n",
 }
 
 // ear is a listener that keeps what it has heard.

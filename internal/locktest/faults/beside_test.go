@@ -156,16 +156,3 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 		locktest.WantErr(t, <-unlocked, nil, nil)
 	})
 }
-
-// An entry stands in the queue without a time, which no other has either. The key that has one then is not
-// there forever.
-func TestLock_RepairedQueueHasATTL(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		srv.Admin().RPush(t.Context(), "redisson_lock_queue:{a}", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:9")
-		_, err := locktest.ManagerOn(t, srv).Mutex("a").TryLock(t.Context())
-		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
-		if ttl := srv.Admin().PTTL(t.Context(), "redisson_lock_timeout:{a}").Val(); ttl < 12*time.Hour {
-			t.Errorf("a TTL of %v", ttl)
-		}
-	})
-}

@@ -80,30 +80,9 @@ func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 }
 
 // Both sides are unlocked while the process does not know which of them Redis has: nothing is lost, and
-// nothing is left.
+// nothing is left. EndsWhileUnanswered shows it while the downgrade is under way.
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	t.Parallel()
-	t.Run("while it is under way", func(t *testing.T) {
-		for name, hold := range map[string]func(*redistest.Proxy, redistest.Match) *redistest.Gate{
-			"request": (*redistest.Proxy).HoldRequest,
-			"reply":   (*redistest.Proxy).HoldReply,
-		} {
-			t.Run(name, func(t *testing.T) {
-				redistest.InFakeTime(t, func(t *testing.T) {
-					srv := redistest.Start(t)
-					m, p := locktest.ManagerVia(t, srv)
-					write, read := bothSides(t, m.RWMutex("a"))
-					gate := hold(p, conversion)
-					unlocked := redistest.Begin(func() error { return locktest.Unlock(write) })
-					gate.Wait(t)
-					locktest.MustUnlock(t, read)
-					redistest.Check(t, <-unlocked)
-					gate.Release()
-					redistest.Eventually(t, locktest.Patience, "it is free", func() bool { return srv.Admin().Exists(t.Context(), "a").Val() == 0 })
-				})
-			})
-		}
-	})
 	t.Run("after it was lost", func(t *testing.T) {
 		srv := redistest.Start(t)
 		m, p := locktest.ManagerVia(t, srv)
@@ -116,15 +95,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	})
 	t.Run("after it was denied", func(t *testing.T) {
 		srv := redistest.Start(t)
-		admin := srv.Admin()
-		allow := func(rules ...any) {
-			redistest.Must(t, admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err())
-		}
-		allow("+@all")
-		opt := srv.Options()
-		opt.Username, opt.Password = "limited", "secret"
-		client := redis.NewClient(opt)
-		t.Cleanup(func() { client.Close() })
+		client, allow := locktest.LimitedOn(t, srv)
 		m := locktest.ManagerAsIs(t, client)
 		write, read := bothSides(t, m.RWMutex("a"))
 		allow("-evalsha", "-eval")
@@ -132,7 +103,7 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		allow("+@all")
 		locktest.MustUnlock(t, read)
 		locktest.MustUnlock(t, write)
-		redistest.Want(t, admin.Exists(t.Context(), "a").Val(), 0, "it is held")
+		redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 0, "it is held")
 	})
 }
 

@@ -175,42 +175,6 @@ func TestFencing_OfAGrantAfterTheCounterWasLost(t *testing.T) {
 	})
 }
 
-// Tokens that began with a time in microseconds have sixteen digits, in messages as well.
-func TestFencing_OfAGrantWithLongTokens(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		opts := append(locktest.Unasked, holdfast.WithFencing(), holdfast.WithLease(time.Hour))
-		a, b := locktest.ManagerOn(t, srv, opts...), locktest.ManagerOn(t, srv, opts...)
-		redistest.Must(t, srv.Admin().Set(t.Context(), "redisson_lock_token:{a}", int64(1763760000000000), 0).Err())
-		held := locktest.MustLock(t, a.Mutex("a"))
-		got := locktest.Waits(t, b.Mutex("a"))
-		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
-		redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
-			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-		})
-		locktest.MustUnlock(t, held)
-		lease := got()
-		if lease.Token() <= held.Token() {
-			t.Errorf("token %d, and then %d", held.Token(), lease.Token())
-		}
-		locktest.MustUnlock(t, lease)
-	})
-}
-
-// A mutex and a fair lock of one name stand in one queue. A release of the one that grants
-// the other, in the same process, says so in its reply.
-func TestLock_PassesFromAMutexToAFairMutex(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
-		for _, locks := range [][2]holdfast.Locker{{m.Mutex("a"), m.FairMutex("a")}, {m.FairMutex("a"), m.Mutex("a")}} {
-			held := locktest.MustLock(t, locks[0])
-			got := locktest.Waits(t, locks[1])
-			locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
-			locktest.MustUnlock(t, held)
-			locktest.MustUnlock(t, got())
-		}
-	})
-}
-
 // A reader that needs a hold of its own is not refused because another reader came in.
 func TestTryRLock_BesideAnotherReader(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

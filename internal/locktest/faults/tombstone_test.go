@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -13,27 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest/several"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// A key of tombstones that holds something else is no refusal, of whatever kind the lock is: no owner holds it.
-func TestLock_TombstonesOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv)
-	for name, l := range map[string]holdfast.Locker{
-		"mutex": m.Mutex("a"), "fair": m.FairMutex("a"), "write": m.RWMutex("a"), "read": m.RWMutex("a").RLocker(),
-		"multi": several.Multi(t, m.Mutex("a"), m.Mutex("b")),
-	} {
-		srv.Admin().Set(t.Context(), "holdfast_tombstones:{a}", "no tombstones", 0)
-		for _, try := range []func(context.Context) (*holdfast.Lease, error){l.TryLock, l.Lock} {
-			_, err := try(t.Context())
-			if !t.Run(name, func(t *testing.T) { locktest.WantErr(t, err, holdfast.ErrWrongKind, nil) }) {
-				break
-			}
-		}
-		srv.Admin().Del(t.Context(), "holdfast_tombstones:{a}")
-		locktest.MustUnlock(t, locktest.MustLock(t, l))
-	}
-}
 
 // So are they for who comes to stand behind another of its process.
 func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {

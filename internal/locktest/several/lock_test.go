@@ -135,6 +135,10 @@ func TestRedlock_IsALock(t *testing.T) {
 		_, err := other.TryLock(t.Context())
 		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 		again := locktest.Got(t, c.Lock, lease.Context(t.Context()))
+		tried := locktest.Got(t, c.TryLock, again.Context(t.Context())) // it re-enters what has been re-entered
+		_, err = c.TryLock(holdfast.WithoutOwner(tried.Context(t.Context())))
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+		locktest.MustUnlock(t, tried)
 		all.heldBy(t, 3)
 		locktest.MustUnlock(t, lease)
 		if !again.Valid() || lease.Valid() || lease.Err() != holdfast.ErrReleased || lease.Deadline().IsZero() {
@@ -176,27 +180,6 @@ func TestRedlock_EveryMemberJoins(t *testing.T) {
 			locktest.MustUnlock(t, lease)
 			c.idle(t)
 		}
-	})
-}
-
-// A Redlock re-enters under the context of its lease, and asks no server for that. Under the context
-// of a lock on one member it competes for the others; it never waits for itself.
-func TestReentry_OfARedlock(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := Servers(t, 3)
-		c := all.Candidate(t)
-		lease := locktest.MustLock(t, c)
-		ctx := lease.Context(t.Context())
-		for _, try := range []func(context.Context) (*holdfast.Lease, error){c.Lock, c.TryLock} {
-			again, err := try(ctx)
-			redistest.Must(t, err)
-			inner := locktest.Got(t, c.Lock, again.Context(ctx))
-			locktest.MustUnlock(t, inner)
-			locktest.MustUnlock(t, again)
-			_, err = c.TryLock(holdfast.WithoutOwner(ctx))
-			locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
-		}
-		locktest.MustUnlock(t, lease)
 	})
 }
 

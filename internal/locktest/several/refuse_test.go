@@ -101,7 +101,8 @@ func TestRedlock_RefusesReadersBesideOthers(t *testing.T) {
 	})
 }
 
-// The error is that of the lock that could not be taken, wherever it stands among the others.
+// TryLock asks one question and waits for no other owner. Its error is that of the lock that could not be taken, wherever it stands
+// among the others, and what was taken before is given back.
 func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
@@ -138,11 +139,14 @@ func TestMulti_NamesWhatCannotBeTaken(t *testing.T) {
 				if c.is == holdfast.ErrWrongKind {
 					tries = append(tries, l.Lock)
 				}
-				for _, try := range tries {
+				for i, try := range tries {
 					ask := func() error { _, err := try(t.Context()); return err }
 					err := ask()
 					if c.is != holdfast.ErrUnavailable {
 						err = locktest.UntilAnswered(ask)
+					}
+					if s := m.Stats(); i == 0 && s.Polls+s.Wakeups != 0 {
+						t.Errorf("%s is %s: %d polls", name, why, s.Polls)
 					}
 					if want := fmt.Sprintf("%v: %q", c.is, name); err == nil || !strings.HasPrefix(err.Error(), want) {
 						t.Errorf("%s is %s: %v, want %s", name, why, err, want)

@@ -87,26 +87,6 @@ func TestRedlock_RollsBack(t *testing.T) {
 	})
 }
 
-// TryLock asks one question and waits for no other owner.
-func TestMulti_TryLockNeverWaits(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
-		for name, l := range map[string]holdfast.Locker{"mutex": other.Mutex("b"), "fair": other.FairMutex("b"), "read": other.RWMutex("b").RLocker()} {
-			held := locktest.MustLock(t, l)
-			var b holdfast.Locker = m.Mutex("b")
-			if name == "read" {
-				b = m.RWMutex("b")
-			}
-			_, err := Multi(t, m.Mutex("a"), b, m.Mutex("c")).TryLock(t.Context())
-			if want := holdfast.ErrNotAcquired; !errors.Is(err, want) || m.Stats().Polls+m.Stats().Wakeups != 0 {
-				t.Errorf("%s: %v, %d polls", name, err, m.Stats().Polls)
-			}
-			locktest.MustUnlock(t, held)
-			redistest.Eventually(t, locktest.Patience, "rolled back", func() bool { return len(locktest.LastingKeys(srv)) == 0 })
-		}
-	})
-}
-
 // A lock is free, and all who stand in its queue have died: they do not refuse it to a Multi,
 // as they do not to a mutex.
 func TestMulti_TryLockBehindTheDead(t *testing.T) {
@@ -196,25 +176,11 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 func TestMulti_CancelLeavesNothing(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		managers := []*holdfast.Manager{locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)}
-		var wg sync.WaitGroup
+		var locks []holdfast.Locker
 		for _, m := range managers {
-			for _, l := range []*holdfast.Multi{Multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), Multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x"))} {
-				wg.Go(func() {
-					for range 60 {
-						ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
-						lease, err := l.Lock(ctx)
-						cancel()
-						switch {
-						case err == nil:
-							locktest.MustUnlock(t, lease)
-						case !errors.Is(err, context.DeadlineExceeded):
-							t.Errorf("Lock: %v", err)
-						}
-					}
-				})
-			}
+			locks = append(locks, Multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), Multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x")))
 		}
-		wg.Wait()
+		giveUp(t, locks...)
 		for _, m := range managers {
 			redistest.Eventually(t, locktest.Patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
 		}

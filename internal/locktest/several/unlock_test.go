@@ -111,26 +111,6 @@ func TestGroup_UnlockedAgainAfterALoss(t *testing.T) {
 	})
 }
 
-// Unlock does not wait for a dead minority: it could only say that it is unavailable.
-func TestRedlock_UnlockWithoutAMinority(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := Servers(t, 3)
-		c := all.Candidate(t)
-		lease := locktest.MustLock(t, c)
-		all.heldBy(t, 3)
-		all.joined(t, lease)
-		all[1].Pause()
-		if err := lease.Extend(t.Context(), time.Minute); err != nil {
-			t.Errorf("Extend: %v", err)
-		}
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Errorf("Unlock: %v", err)
-		}
-		all[1].Resume()
-		all.heldBy(t, 0)
-	})
-}
-
 // Unlock says which members did not confirm it, that of a lease taken by re-entry as well.
 func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {

@@ -42,9 +42,7 @@ if number or kind == 'free' and type(permits) == 'number' and permits > 0 then
   if left > 0 then
     tell(publish, permit_channel, left)
   end
-  for _, id in ipairs(redis.pcall('lrange', permit_queue, '0', '@FORCED@')) do
-    notify(id, 'o')
-  end
+  notify_all(permit_queue)
   return 1
 end
 if kind == 'free' then

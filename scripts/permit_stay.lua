@@ -23,7 +23,7 @@ end
 local old, new, now = permits_of(id), permits_of(stays), server_time()
 if replace_permits(available, held, old, new, now, duration) then
   local left = next_end(held, now)
-  notify(head(queue), 'o', left > 0 and left) -- waiters know of another time
+  notify_all(queue, left > 0 and left) -- waiters know of another time, which those behind the first would not learn when it goes
 else
   leave(queue, deadlines, id)
 end

@@ -148,7 +148,7 @@ const (
 	inspected    = 2000 // fields, and as many rights, that inspect looks at
 	shown        = 1000 // holders that it shows
 	queued       = 100  // places in the queue that it shows
-	forced       = 64   // waiters that force_release notifies, and one less of the holders
+	forced       = 64   // waiters that one script notifies, and one less of the holders
 	fields       = 100  // of what a process says of itself
 	clip         = 32   // bytes of a counter that is no number
 )

@@ -32,6 +32,13 @@ local function notify(id, message, rest)
   return inbox ~= nil
 end
 
+-- notify_all has the waiters in front ask again, as notify does.
+local function notify_all(queue, rest)
+  for _, id in ipairs(redis.pcall('lrange', queue, '0', '@FORCED@')) do
+    notify(id, 'o', rest)
+  end
+end
+
 -- head returns the first id of the queue; nil if there is none, or the key is no list.
 local function head(queue)
   local id = redis.pcall('lindex', queue, '0')

@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -120,4 +121,39 @@ func TestTicket_IdleTTL(t *testing.T) {
 		time.Sleep(time.Hour)
 		redistest.Want(t, srv.Admin().Exists(t.Context(), name, held).Val(), 0, "it is still there")
 	})
+}
+
+// Each waiter learns of the earlier end of a ticket, also if it is not the first, and becomes that only afterwards.
+func TestTicket_EndsBeforeWaitersThought(t *testing.T) {
+	for _, c := range []struct {
+		first string
+		goes  func(t *testing.T, other *holdfast.Lease, leave context.CancelFunc, first <-chan holdfast.Result)
+	}{
+		{"is served", func(t *testing.T, other *holdfast.Lease, _ context.CancelFunc, first <-chan holdfast.Result) {
+			unlock(t, other)
+			told(t, first)
+		}},
+		{"leaves", func(_ *testing.T, _ *holdfast.Lease, leave context.CancelFunc, first <-chan holdfast.Result) {
+			leave()
+			<-first
+		}},
+	} {
+		t.Run("the first "+c.first, func(t *testing.T) {
+			redistest.InFakeTime(t, func(t *testing.T) {
+				srv := redistest.Start(t)
+				long := append([]holdfast.Option{holdfast.WithLease(time.Minute)}, locktest.Unasked...)
+				two, one := acquire(t, user(t, srv, 3, long...), 2), acquire(t, user(t, srv, 3, long...), 1)
+				ctx, leave := context.WithCancel(t.Context())
+				first := user(t, srv, 3, long...).AcquireAsync(ctx, 1)
+				stands(t, srv, 1)
+				second := user(t, srv, 3, long...).AcquireAsync(t.Context(), 2)
+				stands(t, srv, 2)
+				began := time.Now()
+				detach(t, two, 2*time.Second)
+				c.goes(t, one, leave, first)
+				granted(t, second)
+				redistest.WantMost(t, time.Since(began), 2100*time.Millisecond, "it waited for %v")
+			})
+		})
+	}
 }

@@ -138,9 +138,7 @@ func TestLocks_SayWhenTheyWereRenewed(t *testing.T) {
 func TestLocks_OfAReleaseWithoutAnswer(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		proxy := srv.Proxy(t)
-		m, err := holdfast.New(proxy.Client(t))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, proxy.Client(t))
 		lease := locktest.MustLock(t, m.Mutex("a"))
 		proxy.Freeze(true)
 		began := time.Now()

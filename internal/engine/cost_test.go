@@ -22,9 +22,7 @@ import (
 func TestCost_AllocationsOfAPair(t *testing.T) {
 	srv := redistest.Start(t)
 	client := srv.Client(t)
-	m, err := holdfast.New(client)
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, client)
 	ctx := context.Background()
 	l := m.Mutex("allocs")
 	pair := leastAllocs(func() {
@@ -96,9 +94,7 @@ func TestCost_HeldLockIsSmall(t *testing.T) {
 
 func TestCost_ReentryIsLocal(t *testing.T) {
 	srv := redistest.Start(t)
-	m, err := holdfast.New(srv.Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, srv.Client(t))
 	lease := locktest.Got(t, m.Mutex("reentry").Lock, context.Background())
 	ctx := lease.Context(context.Background())
 	l := m.Mutex("reentry")
@@ -116,12 +112,8 @@ func TestCost_ReentryIsLocal(t *testing.T) {
 // Ten thousand waiters and ten thousand holds: no goroutine for any of them.
 func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	srv := redistest.Start(t)
-	holder, err := holdfast.New(srv.Client(t))
-	redistest.Must(t, err)
-	defer holder.Close(context.Background())
-	m, err := holdfast.New(srv.Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	holder := locktest.ManagerAsIs(t, srv.Client(t))
+	m := locktest.ManagerAsIs(t, srv.Client(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	held := locktest.Got(t, holder.Mutex("waited-for").Lock, ctx)
@@ -148,11 +140,7 @@ func TestCost_GoroutinesDoNotGrow(t *testing.T) {
 	}
 	locktest.MustUnlock(t, held)
 	for _, r := range results {
-		got := <-r
-		if got.Err != nil {
-			t.Fatal(got.Err)
-		}
-		locktest.MustUnlock(t, got.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, r))
 	}
 }
 
@@ -163,9 +151,7 @@ func TestCost_InboxIsLeftOnce(t *testing.T) {
 	var managers []*holdfast.Manager
 	group, ctx := errgroup.WithContext(t.Context())
 	for range 2 {
-		m, err := holdfast.New(srv.Client(t))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, srv.Client(t))
 		managers = append(managers, m)
 		l := m.Mutex("to and fro")
 		group.Go(func() error {

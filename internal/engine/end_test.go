@@ -99,9 +99,7 @@ func isScript(cmd []string) bool {
 func TestQuestion_CopyAnswers(t *testing.T) {
 	t.Parallel()
 	p := redistest.Start(t).Proxy(t)
-	m, err := holdfast.New(p.Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, p.Client(t))
 	if _, err := m.Inspect(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,7 @@ import (
 // lock has been granted: the claim is a hold now, with a deadline of its own.
 func TestExpire_OfAPlaceWhoseLockWasGranted(t *testing.T) {
 	t.Parallel()
-	m, err := holdfast.New(redistest.Start(t).Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, redistest.Start(t).Client(t))
 	lease := locktest.Got(t, m.FairMutex("a").Lock, t.Context())
 	inside(lease).Expire()
 	redistest.Check(t, lease.Err())
@@ -37,9 +35,7 @@ func (l listening) Unproven()    {}
 // often than that.
 func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m, err := holdfast.New(redistest.Start(t).Client(t), holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, redistest.Start(t).Client(t), holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
 		inbox := make(listening, 1)
 		seam.Engine(m).HearInbox(inbox)
 		<-inbox
@@ -57,9 +53,7 @@ func TestExpire_OfTheQueueIsOutrun(t *testing.T) {
 // first one's. Unlock gives all of them back.
 func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour), holdfast.WithMaxHold(time.Hour))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, srv.Client(t), holdfast.WithLease(time.Hour), holdfast.WithMaxHold(time.Hour))
 		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"), m.Mutex("c"))
 		redistest.Must(t, err)
 		lease := locktest.Got(t, l.Lock, t.Context())
@@ -84,9 +78,7 @@ func TestExpire_OfAllPartsAtOnce(t *testing.T) {
 // next one has just begun.
 func TestExpire_OfThePreviousCallersTime(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		m, err := holdfast.New(redistest.Start(t).Client(t), holdfast.WithMaxHold(time.Hour), holdfast.WithLease(time.Hour), holdfast.WithHandoffSlice(time.Hour))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, redistest.Start(t).Client(t), holdfast.WithMaxHold(time.Hour), holdfast.WithLease(time.Hour), holdfast.WithHandoffSlice(time.Hour))
 		first := locktest.Got(t, m.Mutex("a").Lock, t.Context())
 		next := m.Mutex("a").LockAsync(t.Context())
 		redistest.Must(t, locktest.Unlock(first))
@@ -128,9 +120,7 @@ func TestExpire_RenewalBesideADowngrade(t *testing.T) {
 // has noticed: its error has the caller's cause.
 func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, err := holdfast.New(srv.Client(t), holdfast.WithMaxHold(time.Hour))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, srv.Client(t), holdfast.WithMaxHold(time.Hour))
 		srv.Admin().HSet(t.Context(), "b", "00000000-0000-4000-8000-000000000000:1", 1)
 		l, err := holdfast.NewMulti(m.Mutex("a"), m.Mutex("b"))
 		redistest.Must(t, err)
@@ -158,24 +148,14 @@ func TestExpire_OfAPartAndOfTheCallersTime(t *testing.T) {
 // refused because of that lease.
 func TestExpire_IsInNobodysWay(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Hour))
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, srv.Client(t), holdfast.WithLease(time.Hour))
 		held := locktest.Got(t, m.Mutex("a").Lock, t.Context())
 		inside(held).SetEnd(time.Now())
 		srv.Admin().Del(t.Context(), "a") // as its TTL would have
-		tried := make(chan holdfast.Result, 1)
-		go func() {
-			lease, err := m.Mutex("a").TryLock(t.Context())
-			tried <- holdfast.Result{Lease: lease, Err: err}
-		}()
+		tried := locktest.Calls(m.Mutex("a").TryLock, t.Context())
 		redistest.Eventually(t, locktest.Patience, "it waits or is refused", func() bool { return m.Stats().Waiting == 1 || len(tried) == 1 })
 		inside(held).Expire() // the timers run
-		r := <-tried
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		redistest.Check(t, locktest.Unlock(r.Lease))
+		locktest.MustUnlock(t, locktest.Granted(t, tried))
 	})
 }
 

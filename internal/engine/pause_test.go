@@ -44,11 +44,7 @@ func TestFair_FailTogether(t *testing.T) {
 	p.Heal()
 	locktest.MustUnlock(t, held)
 	for _, result := range got {
-		r := <-result
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, result))
 	}
 }
 
@@ -73,11 +69,7 @@ func TestFair_AnswerInAPause(t *testing.T) {
 		locktest.Queued(t, srv, "redisson_lock_queue:{a}", 2)
 		locktest.MustUnlock(t, held)
 		for _, result := range got {
-			r := <-result
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-			locktest.MustUnlock(t, r.Lease)
+			locktest.MustUnlock(t, locktest.Granted(t, result))
 		}
 	})
 }
@@ -86,9 +78,7 @@ func TestFair_AnswerInAPause(t *testing.T) {
 // callers of this process then, and send requests for each other's.
 func TestRecall_FindsTheEntryOfAnotherHandle(t *testing.T) {
 	t.Parallel()
-	m, err := holdfast.New(redistest.Start(t).Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, redistest.Start(t).Client(t))
 	first, second := m.Mutex("x"), m.Mutex("x")
 	for range 3 { // the second time an entry is recalled
 		locktest.MustUnlock(t, locktest.MustLock(t, first))

@@ -53,10 +53,10 @@ var besideScenarios = map[string]func(*Env){
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		got := redistest.Begin(func() error { _, err := e.Lock(e.Manager()).Lock(ctx); return err })
-		e.Standing(2)
+		e.Queued(2)
 		cancel()
 		<-got
-		e.Standing(1)
+		e.Queued(1)
 		e.wantLongQueue()
 	},
 

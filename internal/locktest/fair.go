@@ -3,14 +3,10 @@ package locktest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -25,25 +21,6 @@ func (e *Env) places() (ids []string, kept int64) {
 		admin.ZCard(bg, "redisson_lock_timeout:{"+e.Key+"}").Val()
 }
 
-// Standing waits until n ids stand in the queue.
-func (e *Env) Standing(n int) {
-	e.Helper()
-	e.Eventually(fmt.Sprintf("%d in the queue", n), func() bool {
-		ids, _ := e.places()
-		return len(ids) == n
-	})
-}
-
-// AllHear waits until the processes of all that stand in the queue hear their inboxes, so that no more requests are
-// under way: until then a place has a fraction.
-func (e *Env) AllHear() {
-	e.Helper()
-	e.Eventually("all hear", func() bool {
-		places := e.Server().Admin().ZRangeWithScores(bg, "redisson_lock_timeout:{"+e.Key+"}", 0, -1).Val()
-		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
-	})
-}
-
 // Enqueue begins n calls of Lock at m, one after the other: each stands in the queue
 // before the next one comes.
 func (e *Env) Enqueue(m *holdfast.Manager, n int) []<-chan *holdfast.Lease {
@@ -52,7 +29,7 @@ func (e *Env) Enqueue(m *holdfast.Manager, n int) []<-chan *holdfast.Lease {
 	var all []<-chan *holdfast.Lease
 	for i := range n {
 		got := e.Locking(e.Lock(m))
-		e.Standing(len(ids) + i + 1)
+		e.Queued(int64(len(ids) + i + 1))
 		all = append(all, got)
 	}
 	return all
@@ -97,34 +74,19 @@ var fairScenarios = map[string]func(*Env){
 
 	// AC-58: 20 waiters of four processes, 20 ms apart; the order is the server's.
 	"OrderOfArrivalOverProcesses": func(e *Env) {
-		a, b := e.Manager(), e.Manager()
-		p, q := e.StartWaiter(lease, 5*time.Second), e.StartWaiter(lease, 5*time.Second)
+		managers := []*holdfast.Manager{e.Manager(), e.Manager(), e.Manager(), e.Manager()}
 		const rounds, n = 5, 20
 		for round := range rounds {
 			held := e.MustLock(e.Lock(e.Manager()))
 			mon := e.srv.Monitor(e)
 			var wg sync.WaitGroup
-			pace := time.NewTicker(20 * time.Millisecond)
 			for i := range n {
-				switch i % 4 {
-				case 0, 1:
-					m := []*holdfast.Manager{a, b}[i%4]
-					wg.Go(func() { e.MustUnlock(e.MustLock(e.Lock(m))) })
-				case 2:
-					p.Send(fmt.Sprint("take ", i))
-				case 3:
-					q.Send(fmt.Sprint("take ", i))
-				}
-				<-pace.C
+				wg.Go(func() { e.MustUnlock(e.MustLock(e.Lock(managers[i%len(managers)]))) })
+				time.Sleep(20 * time.Millisecond) // so they come
 			}
-			pace.Stop()
-			e.Standing(n)
+			e.Queued(n)
 			e.MustUnlock(held)
 			wg.Wait()
-			for range n / 4 {
-				p.Expect(e, "took")
-				q.Expect(e, "took")
-			}
 			came, granted := e.history(mon)
 			if len(came) != n || !slices.Equal(came, granted) {
 				e.Fatalf("round %d: came\n%q, granted\n%q", round, came, granted)
@@ -185,10 +147,10 @@ var fairScenarios = map[string]func(*Env){
 				ctx context.Context
 			}{{m, ctx}, {m, later}, {closing, bg}} {
 				go func() { _, err := e.Lock(wait.m).Lock(wait.ctx); results <- err }()
-				e.Standing(i + 1)
+				e.Queued(int64(i + 1))
 			}
 			stays := e.Enqueue(m, 1)[0]
-			e.AllHear() // a Close in trouble cannot take back what a request under way may do
+			e.Eventually("all hear", func() bool { return e.attentive(e.Key) }) // a Close in trouble cannot take back what a request under way may do
 			tc.before()
 			left := time.Now()
 			cancel()
@@ -256,7 +218,7 @@ var fairScenarios = map[string]func(*Env){
 		if err := <-tried; !errors.Is(err, holdfast.ErrUnavailable) { // it had no answer for long, if the machine is busy
 			e.WantErr(err, holdfast.ErrNotAcquired)
 		}
-		e.Standing(2)
+		e.Queued(2)
 		e.MustUnlock(held)
 		e.MustUnlock(e.Soon("the first", first))
 		e.MustUnlock(e.Soon("the third", third))
@@ -279,7 +241,7 @@ var fairScenarios = map[string]func(*Env){
 			})
 		}
 		wg.Wait()
-		e.Standing(0)
+		e.Queued(0)
 		m := e.Manager()
 		waits := e.Enqueue(m, 1)[0]
 		times := e.srv.Admin().ZRangeWithScores(bg, "redisson_lock_timeout:{"+e.Key+"}", 0, -1).Val()

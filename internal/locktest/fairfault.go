@@ -21,12 +21,12 @@ var fairFaultScenarios = map[string]func(*Env){
 		m, proxy := e.Via()
 		p, q := e.StartWaiter(lease, time.Hour), e.StartWaiter(lease, time.Hour)
 		p.Send("take 0")
-		e.Standing(1)
+		e.Queued(1)
 		first := e.Enqueue(m, 1)[0]
 		p.Send("take 1")
-		e.Standing(3)
+		e.Queued(3)
 		q.Send("take 2")
-		e.Standing(4)
+		e.Queued(4)
 		second := e.Enqueue(m, 1)[0]
 		e.Listening(3)
 		order, _ := e.places()
@@ -62,7 +62,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		m, proxy := e.Via()
 		p := e.StartWaiter(time.Hour, time.Hour)
 		p.Send("take 0")
-		e.Standing(1)
+		e.Queued(1)
 		got := e.Enqueue(m, 1)[0]
 		e.Listening(2)
 		p.Pause()
@@ -91,7 +91,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		p := e.StartWaiter(time.Hour, kept)
 		for i := range 4 {
 			p.Send(fmt.Sprint("lock ", i))
-			e.Standing(i + 1)
+			e.Queued(int64(i + 1))
 		}
 		before, _ := e.places()
 		m := e.Manager()
@@ -145,11 +145,11 @@ var fairFaultScenarios = map[string]func(*Env){
 		fixed := holdfast.WithFixedLease(time.Second)
 		held := e.MustLock(e.Lock(e.Manager()))
 		first := e.Locking(e.Lock(m, fixed))
-		e.Standing(1)
+		e.Queued(1)
 		between := e.Locking(e.Lock(other, fixed))
-		e.Standing(2)
+		e.Queued(2)
 		next := e.Locking(e.Lock(m, fixed))
-		e.Standing(3)
+		e.Queued(3)
 		e.MustUnlock(held)
 		e.MustUnlock(e.Soon("the first", first))
 		<-e.Soon("the one in between", between).Done() // it never unlocks
@@ -163,7 +163,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(e.Manager(), holdfast.WithFixedLease(lease)))
 		ctx, leave := context.WithCancel(bg)
 		first := e.kind.Async(e.Lock(m), ctx)
-		e.Standing(1)
+		e.Queued(1)
 		e.Listening(1)
 		next := e.Enqueue(m, 1)[0]
 		asks := p.HoldReply(acquireOf(e.Key))
@@ -182,7 +182,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.srv.Admin().RPush(bg, queue, "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:77", "hf-00000000-0000-4000-8000-000000000000:1")
 		m, proxy := e.Via()
 		got := e.Locking(e.Lock(m))
-		e.Standing(3)
+		e.Queued(3)
 		proxy.Record()
 		start := time.Now()
 		e.MustUnlock(held)
@@ -206,7 +206,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		admin.ZAdd(bg, times, zAt(now.Add(330*time.Second), dead))
 		m, proxy := e.Via()
 		got := e.Locking(e.Lock(m))
-		e.Standing(2)
+		e.Queued(2)
 		proxy.Record()
 		start := time.Now()
 		release() // the lock is free, and a dead waiter of Redisson is next

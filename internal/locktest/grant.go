@@ -3,15 +3,12 @@ package locktest
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -47,10 +44,7 @@ func (e *Env) standby(l holdfast.Locker) <-chan *holdfast.Lease {
 	before := e.inboxes()
 	got := e.Locking(l)
 	e.Listening(before + 1)
-	e.Eventually("it has said that it listens", func() bool {
-		places := e.srv.Admin().ZRangeWithScores(bg, e.queueKeys()[1], 0, -1).Val()
-		return len(places) > 0 && !slices.ContainsFunc(places, func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) })
-	})
+	e.Eventually("it has said that it listens", func() bool { return e.attentive(e.Key) })
 	e.quiet()
 	return got
 }
@@ -102,7 +96,7 @@ var grantScenarios = map[string]func(*Env){
 		const turns = 6
 		for i := range turns {
 			got := e.Locking(locks[(i+1)%2])
-			e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+			e.Queued(1)
 			e.quiet()
 			e.MustUnlock(held)
 			held = e.Soon("the next", got)

@@ -161,7 +161,7 @@ var grantRaceScenarios = map[string]func(*Env){
 		start := e.srv.Admin().Time(bg).Val()
 		e.Eventually("Redis counts in milliseconds", func() bool { return e.srv.Admin().Time(bg).Val().Sub(start) > 2*time.Millisecond })
 		gate.Release()
-		e.Eventually("it stands in the queue again", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.Queued(1)
 		e.quiet()
 		select {
 		case <-got:

@@ -53,7 +53,7 @@ var hostScenarios = map[string]func(*Env){
 		}
 		e.Listening(1)
 		if e.kind.Places {
-			e.Standing(waiters)
+			e.Queued(waiters)
 		}
 		before := e.srv.CommandCalls("eval", "evalsha", "publish", "subscribe")
 		time.Sleep(wait) // nothing changes, and little may happen
@@ -63,7 +63,7 @@ var hostScenarios = map[string]func(*Env){
 		}
 		e.Listening(2)
 		if e.kind.Places {
-			e.Standing(2 * waiters)
+			e.Queued(2 * waiters)
 		}
 		e.MustUnlock(held)
 		for range waiters {

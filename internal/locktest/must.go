@@ -218,6 +218,14 @@ func Queued(t testing.TB, srv *redistest.Server, queue string, n int64) {
 	redistest.Eventually(t, Patience, "they stand in the queue", func() bool { return srv.Admin().LLen(t.Context(), queue).Val() == n })
 }
 
+// InboxHeard waits until one process hears its inbox.
+func InboxHeard(t testing.TB, srv *redistest.Server) {
+	t.Helper()
+	redistest.Eventually(t, Patience, "the inbox is heard", func() bool {
+		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
+	})
+}
+
 // ScriptOn matches calls of scripts whose first key is key: of the named ones, or of any.
 func ScriptOn(key string, names ...string) redistest.Match {
 	var texts, digests []string

@@ -172,7 +172,7 @@ var redissonScenarios = map[string]func(*Env){
 				order <- name
 				e.MustUnlock(l)
 			}()
-			e.Standing(len(before) + 1)
+			e.Queued(int64(len(before) + 1))
 		}
 		theirs := func(n int, name string) {
 			f := e.Foreign(n)

@@ -127,11 +127,7 @@ var reentryScenarios = map[string]func(*Env){
 		next := e.kind.Async(l, ctx)
 		e.Parked(m, 1)
 		e.MustUnlock(outer)
-		r := <-next
-		if r.Err != nil {
-			e.Fatal(r.Err)
-		}
-		e.MustUnlock(r.Lease)
+		e.MustUnlock(Granted(e, next))
 		e.Clean(m)
 	},
 }

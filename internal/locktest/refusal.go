@@ -16,14 +16,7 @@ import (
 // changes what the user may do.
 func (e *Env) limited() (client redis.UniversalClient, allow func(rules ...any)) {
 	e.Helper()
-	admin := e.Server().Admin()
-	allow = func(rules ...any) {
-		e.Helper()
-		redistest.Must(e, admin.Do(bg, append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err())
-	}
-	allow("reset", "on", ">secret", "~*", "&*", "+@all")
-	opt := e.srv.Options()
-	opt.Username, opt.Password = "limited", "secret"
+	opt, allow := limitedOptions(e, e.Server())
 	return e.client(opt), allow
 }
 
@@ -168,7 +161,7 @@ var refusalScenarios = map[string]func(*Env){
 		m, other := e.Manager(holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(other))
 		got := e.Locking(e.Lock(m))
-		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.Queued(1)
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "1")
 		before := m.Stats().Troubles
 		e.Eventually("it has been refused a few times", func() bool {
@@ -192,7 +185,7 @@ var refusalScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(other))
 		ctx, cancel := context.WithCancel(bg)
 		left := redistest.Begin(func() error { _, err := e.Lock(m).Lock(ctx); return err })
-		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.Queued(1)
 		e.srv.Admin().ConfigSet(bg, "min-replicas-to-write", "1")
 		cancel()
 		e.WantErr(<-left, context.Canceled)
@@ -248,10 +241,10 @@ var refusalScenarios = map[string]func(*Env){
 		e.srv.Admin().Del(bg, counter)
 		held := e.MustLock(e.Lock(e.Manager(holdfast.WithFencing())))
 		failed := redistest.Begin(func() error { _, err := e.Lock(m).Lock(bg); return err })
-		e.Eventually("it stands in the queue", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+		e.Queued(1)
 		e.srv.Admin().Set(bg, counter, int64(1<<53), 0)
 		e.MustUnlock(held)
 		e.WantErr(<-failed, holdfast.ErrWrongKind)
-		e.Free()
+		e.MustUnlock(e.MustLock(e.Lock(e.Manager()))) // when it has been given back
 	},
 }

@@ -79,16 +79,6 @@ var releaseScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// AC-18, N6
-	"AfterExpiryIsErrLeaseLost": func(e *Env) {
-		m := e.Manager()
-		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(100*time.Millisecond)))
-		e.WantLost(l, holdfast.LostDeadline)
-		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-		e.Clean(m)
-	},
-
 	// AC-18: with another holder, who keeps the lock.
 	"AfterExpiryLeavesTheNextHolder": func(e *Env) {
 		m, other := e.Manager(), e.Manager()

@@ -8,10 +8,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -41,7 +39,6 @@ const processName = "locktest-process"
 func Roles(kinds ...Kind) map[string]func(args []string) {
 	return map[string]func(args []string){
 		HolderRole:  func(args []string) { holder(kinds, args) },
-		LooperRole:  looper,
 		SpinnerRole: func(args []string) { spinner(kinds, args) },
 		RefuserRole: func(args []string) { refuser(kinds, args) },
 		WaiterRole:  func(args []string) { waiter(kinds, args) },
@@ -180,62 +177,9 @@ func refuser(kinds []Kind, args []string) {
 	}
 }
 
-const (
-	// LooperRole is the role of a process that takes one side of a read-write lock again
-	// and again.
-	LooperRole = "locktest-looper"
-)
-
-// roleManager is called with what every role begins with: address, password, lock name.
-func roleManager(args []string) (*redis.Client, *holdfast.Manager, string) {
-	client := redis.NewClient(&redis.Options{Addr: args[0], Password: args[1]})
-	return client, must(holdfast.New(client, Unlogged, holdfast.WithLease(lease))), args[2]
-}
-
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
 	return v
-}
-
-// looper is called with the side and the number of goroutines. It prints "looping", and
-// how often they got the lock when told to stop.
-func looper(args []string) {
-	_, m, name := roleManager(args)
-	rw := m.RWMutex(name)
-	l := holdfast.Locker(rw)
-	if args[3] == "read" {
-		l = rw.RLocker()
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var rounds atomic.Int64
-	var wg, first sync.WaitGroup
-	for range must(strconv.Atoi(args[4])) {
-		first.Add(1)
-		wg.Go(func() {
-			got := must(l.Lock(ctx))
-			first.Done()
-			for {
-				if err := got.Unlock(ctx); err != nil {
-					panic(err)
-				}
-				rounds.Add(1)
-				var err error
-				if got, err = l.Lock(ctx); err != nil {
-					return
-				}
-			}
-		})
-	}
-	first.Wait()
-	fmt.Println("looping")
-	bufio.NewScanner(os.Stdin).Scan()
-	cancel()
-	wg.Wait()
-	// What a caller asked for that has left is given back in the background.
-	if err := m.Close(context.Background()); err != nil {
-		panic(err)
-	}
-	fmt.Println("rounds", rounds.Load())
 }

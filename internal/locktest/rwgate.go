@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // loopers locks and unlocks l from n goroutines in tight loops until stop is called,
@@ -27,6 +26,7 @@ func (e *Env) loopers(l holdfast.Locker, n int) (rounds *atomic.Int64, stop func
 					return
 				}
 				rounds.Add(1)
+				e.tick()
 				e.MustUnlock(got)
 			}
 		})
@@ -117,34 +117,12 @@ var rwGateScenarios = map[string]func(*Env){
 	// AC-72, L9: eight readers loop without a pause in this process, eight in another one.
 	// The writers here and in a third one get in, and so do the readers after each.
 	"WriterAgainstLoopingReaders": func(e *Env) {
-		m, remote := e.Manager(), e.Manager()
-		p := redistest.StartProcess(e, LooperRole, e.Server().Addr(), e.srv.Password(), e.Key, "read", "8")
-		p.Expect(e, "looping")
-		rounds, stop := e.loopers(e.RW(m).RLocker(), 8)
-		next := e.progress("the readers come in after the writer", rounds.Load)
-		e.waits("a writer of the readers' process", e.RW(m), 50, next)
-		e.waits("a writer of another process", e.RW(remote), 50, next)
-		stop()
-		p.Send("stop")
-		e.Logf("meanwhile %d reads here, %s there", rounds.Load(), p.Expect(e, "rounds"))
-		e.Clean(m, Tombstones)
-		e.Clean(remote, Tombstones)
+		e.againstLoopers(func(l *holdfast.RWMutex) (one, many holdfast.Locker) { return l, l.RLocker() })
 	},
 
 	// The other way round.
 	"ReaderAgainstLoopingWriters": func(e *Env) {
-		m, remote := e.Manager(), e.Manager()
-		p := redistest.StartProcess(e, LooperRole, e.Server().Addr(), e.srv.Password(), e.Key, "write", "8")
-		p.Expect(e, "looping")
-		rounds, stop := e.loopers(e.RW(m), 8)
-		next := e.progress("the writers come in after the reader", rounds.Load)
-		e.waits("a reader of the writers' process", e.RW(m).RLocker(), 50, next)
-		e.waits("a reader of another process", e.RW(remote).RLocker(), 50, next)
-		stop()
-		p.Send("stop")
-		e.Logf("meanwhile %d writes here, %s there", rounds.Load(), p.Expect(e, "rounds"))
-		e.Clean(m, Tombstones)
-		e.Clean(remote, Tombstones)
+		e.againstLoopers(func(l *holdfast.RWMutex) (one, many holdfast.Locker) { return l.RLocker(), l })
 	},
 
 	// All callers at once, without hand-off inside the process.
@@ -195,4 +173,23 @@ var rwGateScenarios = map[string]func(*Env){
 		}
 		e.Clean(m)
 	},
+}
+
+// againstLoopers has callers of one side take the lock between many of the other side.
+func (e *Env) againstLoopers(sides func(*holdfast.RWMutex) (one, many holdfast.Locker)) {
+	e.Helper()
+	m, there, remote := e.Manager(), e.Manager(), e.Manager()
+	one, many := sides(e.RW(m))
+	rounds, stop := e.loopers(many, 8)
+	_, manyThere := sides(e.RW(there))
+	_, stopThere := e.loopers(manyThere, 8)
+	next := e.progress("the others come in after it", rounds.Load)
+	e.waits("a caller of the others' process", one, 50, next)
+	oneElsewhere, _ := sides(e.RW(remote))
+	e.waits("a caller of another process", oneElsewhere, 50, next)
+	stop()
+	stopThere()
+	for _, m := range []*holdfast.Manager{m, there, remote} {
+		e.Clean(m, Tombstones)
+	}
 }

@@ -213,27 +213,6 @@ var rwRightScenarios = map[string]func(*Env){
 		e.MustUnlock(writer)
 	},
 
-	// A reader's request or reply is lost.
-	"ReadersSurviveLostMessages": func(e *Env) {
-		m, p := e.Via()
-		l := e.RW(m)
-		e.MustUnlock(e.MustRLock(l))
-		for _, lose := range []func(redistest.Match, int){p.LoseReply, p.LoseRequest} {
-			for range 3 {
-				lose(acquireOf(e.Key), 1)
-				got := e.MustRLock(l)
-				e.readHeld(1)
-				lose(releaseOf(e.Key), 1)
-				e.MustUnlock(got)
-				e.WantErr(got.Unlock(bg), holdfast.ErrNotHeld)
-				if keys := e.Rights(); len(keys) != 0 || e.srv.Admin().Exists(bg, e.Key).Val() != 0 {
-					e.Errorf("left: %v", e.srv.Keys())
-				}
-			}
-		}
-		e.Clean(m, Tombstones)
-	},
-
 	// S7: an ACL that forbids a step of the read side leaves nothing without TTL.
 	"DeniedReadersLeaveNoState": func(e *Env) {
 		other := e.Manager()

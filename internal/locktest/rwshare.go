@@ -253,11 +253,7 @@ var rwShareScenarios = map[string]func(*Env){
 		for _, r := range []*holdfast.Lease{one, two, three.Lease} {
 			e.MustUnlock(r)
 		}
-		w := <-write
-		if w.Err != nil {
-			e.Fatal(w.Err)
-		}
-		e.MustUnlock(w.Lease)
+		e.MustUnlock(Granted(e, write))
 		r := <-last
 		if r.Err != nil {
 			e.Fatal(r.Err)

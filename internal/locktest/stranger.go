@@ -86,7 +86,7 @@ var strangerScenarios = map[string]func(*Env){
 			deny, permit := rules[0], rules[1]
 			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
 			got := e.Locking(e.Lock(m))
-			e.Eventually("it waits", func() bool { return e.srv.Admin().LLen(bg, e.queue()).Val() == 1 })
+			e.Queued(1)
 			before := m.Stats().Troubles
 			allow(deny...)
 			e.Eventually("it is denied", func() bool { return m.Stats().Troubles > before+2 })

@@ -259,11 +259,7 @@ var waitScenarios = map[string]func(*Env){
 		}
 		e.MustUnlock(held)
 		for _, r := range results {
-			got := <-r
-			if got.Err != nil {
-				e.Fatal(got.Err)
-			}
-			e.MustUnlock(got.Lease)
+			e.MustUnlock(Granted(e, r))
 		}
 		if c := p.Count(isCommand); c > 3*n {
 			e.Errorf("%d commands for %d hand-overs", c, n)

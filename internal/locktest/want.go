@@ -227,16 +227,23 @@ func (s *Section) Enter(t testing.TB, hold time.Duration) {
 	s.inside.Add(-1)
 }
 
-// LimitedOn returns a client of a user who may do everything at first, and a function that changes that.
-func LimitedOn(t testing.TB, srv *redistest.Server) (client *redis.Client, allow func(rules ...any)) {
+// limitedOptions are those of a client of a user who may do everything at first; allow changes that.
+func limitedOptions(t testing.TB, srv *redistest.Server) (opt *redis.Options, allow func(rules ...any)) {
 	t.Helper()
 	allow = func(rules ...any) {
 		t.Helper()
 		redistest.Must(t, srv.Admin().Do(context.Background(), append([]any{"ACL", "SETUSER", "limited"}, rules...)...).Err())
 	}
 	allow("reset", "on", ">secret", "~*", "&*", "+@all")
-	opt := srv.Options()
+	opt = srv.Options()
 	opt.Username, opt.Password = "limited", "secret"
+	return opt, allow
+}
+
+// LimitedOn returns a client of a user who may do everything at first, and a function that changes that.
+func LimitedOn(t testing.TB, srv *redistest.Server) (client *redis.Client, allow func(rules ...any)) {
+	t.Helper()
+	opt, allow := limitedOptions(t, srv)
 	client = redis.NewClient(opt)
 	t.Cleanup(func() { client.Close() })
 	return client, allow

@@ -46,6 +46,7 @@ var lockGroups = []group{
 	{"wait", everyKind, deniedReleaseScenarios},
 	{"wait", everyKind, unheardScenarios},
 	{"fault", everyKind, faultScenarios},
+	{"fault", everyKind, forWriters(lostMessageScenarios)},
 	{"fault", everyKind, outageScenarios},
 	{"fault", everyKind, refusalScenarios},
 	{"fault", everyKind, forgottenScenarios},
@@ -73,6 +74,7 @@ var sideGroups = []group{
 	{"downgrade", sides, rwReleaseTermScenarios},
 	{"right", sides, rwRightScenarios},
 	{"right", sides, rwCrowdScenarios},
+	{"right", sides, forReaders(lostMessageScenarios, nil)},
 	{"right", sides, rwDeniedReleaseScenarios},
 	{"stay", sides, rwStayScenarios},
 	{"ticket", sides, rwTicketScenarios},
@@ -111,10 +113,7 @@ var realOnly = map[string]string{
 	"OfADeadReaderEnds":                              processes,
 	"OfAPausedReaderEnds":                            processes,
 	"OfTheLastDeadReaderEnds":                        processes,
-	"OrderOfArrivalOverProcesses":                    processes,
 	"PausedHolderWakesUpToALoss":                     processes,
-	"ReaderAgainstLoopingWriters":                    processes,
-	"ReadersComeInAndWritersDoNot":                   processes,
 	"ReentryBehindMaxHoldIsRefused":                  spins,
 	"ResumedProcessDoesNotRefuseForALeaseThatIsOver": processes,
 	"ResumedProcessIsFirstAgain":                     processes,
@@ -122,13 +121,12 @@ var realOnly = map[string]string{
 	"StoppedInTheQueue":                              processes,
 	"UnlockBehindMaxHoldIsTold":                      spins,
 	"WaitingIsIdle":                                  processes,
-	"WriterAgainstLoopingReaders":                    processes,
 }
 
 // witnesses are those that run on a real server where repetitions are left out, see redistest.Quick: some of each part, to show that a real server does what the virtual one does.
 var witnesses = []string{
 	"AnswersInTheMiddleOfPipelines", "CloseEndsEverything", "DeletedKeyIsNoticedAndNotRecreated", "DeniedWaiterIsHealed", "FencingTokensGrow",
-	"FlushedScripts", "IsWokenByTheMessage", "KilledPubSubIsReplaced", "MaxHoldIsReleasedByUnlock", "NamesOfAnyShape",
+	"FlushedScripts", "IsWokenByTheMessage", "KilledPubSubIsReplaced", "MaxHoldOutlivesTheFirstLease", "NamesOfAnyShape",
 	"TokensGrowHoweverItIsGranted", "TryLockOfAHeldLockIsOneCommand", "TwiceIsErrNotHeldAndTouchesNobody", "TwoCommandsPerHandOver",
 	"AnotherProcessGetsWhatLingers", "GivingUpLeavesNoDrift", "MixedOrderWithRedisson", "DowngradeOfRedisson", "IsRenewed", "OverARestart",
 	"ReadersOfThreeProcessesComeInTogether", "TryRLock", "UpgradeIsADeadlock", "WriterLearnsOfAnEarlierEnd", "ByAMessage", "ReaderByAMessage",

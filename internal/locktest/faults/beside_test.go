@@ -140,19 +140,11 @@ func TestMulti_TryLockBesideARelease(t *testing.T) {
 		gate := p.HoldRequest(locktest.ReleaseOn("a"))
 		unlocked := redistest.Begin(func() error { return locktest.Unlock(held) })
 		gate.Wait(t)
-		tried := make(chan holdfast.Result, 1)
 		l := several.Multi(t, m.Mutex("a"), m.Mutex("b"))
-		go func() {
-			lease, err := l.TryLock(t.Context())
-			tried <- holdfast.Result{Lease: lease, Err: err}
-		}()
+		tried := locktest.Calls(l.TryLock, t.Context())
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool { return m.Stats().Waiting > 0 })
 		gate.Release()
-		r := <-tried
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, tried))
 		locktest.WantErr(t, <-unlocked, nil, nil)
 	})
 }

@@ -69,15 +69,6 @@ func TestDenied_Redlock(t *testing.T) {
 	})
 }
 
-// limited returns a manager of a user with some of the rights.
-func limited(t *testing.T, srv *redistest.Server, rights []any, opts ...holdfast.Option) *holdfast.Manager {
-	t.Helper()
-	args := append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "+@all"}, rights...)
-	redistest.Must(t, srv.Admin().Do(t.Context(), args...).Err())
-	m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), opts...)
-	return m
-}
-
 // refused are the commands and channels that the server has denied.
 func refused(t *testing.T, srv *redistest.Server) (objects []string) {
 	t.Helper()
@@ -95,7 +86,9 @@ func TestDenial_EndsNoConnection(t *testing.T) {
 	srv := redistest.Start(t)
 	patient := []holdfast.Option{holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour)}
 	log, option := locktest.Logged()
-	m := limited(t, srv, []any{"resetchannels", "&holdfast_inbox:*", "-ping", "-unsubscribe"}, append(slices.Clone(patient), option)...)
+	client, allow := locktest.LimitedOn(t, srv)
+	allow("resetchannels", "&holdfast_inbox:*", "-ping", "-unsubscribe")
+	m := locktest.ManagerAsIs(t, client, append(slices.Clone(patient), option)...)
 	holder := locktest.ManagerOn(t, srv, patient...)
 	for round := range 3 {
 		held := locktest.MustLock(t, holder.Mutex("a"))
@@ -124,7 +117,9 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	log, option := locktest.Logged()
-	m := limited(t, srv, []any{"resetchannels"}, option)
+	client, allow := locktest.LimitedOn(t, srv)
+	allow("resetchannels")
+	m := locktest.ManagerAsIs(t, client, option)
 	locktest.MustLock(t, locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("x"))
 	since := time.Now()
 	for range 40 {
@@ -156,18 +151,16 @@ func TestDenial_ShortWaitsSubscribeOnce(t *testing.T) {
 func TestDenial_OfTheConnection(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		log, option := locktest.Logged()
-		m := limited(t, srv, []any{"&*"}, option)
+		client, allow := locktest.LimitedOn(t, srv)
+		m := locktest.ManagerAsIs(t, client, option)
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv, holdfast.WithLease(time.Hour)).Mutex("a"))
-		user := func(change ...any) {
-			redistest.Must(t, srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited"}, change...)...).Err())
-		}
-		user("resetpass", ">another")
+		allow("resetpass", ">another")
 		got := locktest.Waits(t, m.Mutex("a"))
 		redistest.Eventually(t, locktest.Patience, "it is told", func() bool {
 			return len(log.With("WARN holdfast: not permitted to subscribe; polling instead", "channels=holdfast_inbox:*", "WRONGPASS")) == 1
 		})
-		user(">secret")
+		allow(">secret")
 		redistest.Eventually(t, locktest.Patience, "its end is told", func() bool {
 			return len(log.With("INFO holdfast: permitted to subscribe now", "channels=holdfast_inbox:*")) == 1
 		})

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -182,11 +180,8 @@ func TestRLock_RenewalShortensNothing(t *testing.T) {
 // Renewals of a reader that Redis denies are none: it ends with its right.
 func TestRLock_DeniedRenewalIsNone(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		allow := func(rules ...any) {
-			redistest.Must(t, srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...).Err())
-		}
-		allow("+@all")
-		m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), holdfast.WithLease(2*time.Second))
+		client, allow := locktest.LimitedOn(t, srv)
+		m := locktest.ManagerAsIs(t, client, holdfast.WithLease(2*time.Second))
 		for _, denied := range []string{"pexpire", "hexists"} {
 			read := locktest.MustLock(t, m.RWMutex("a").RLocker())
 			allow("-" + denied)

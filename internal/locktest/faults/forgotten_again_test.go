@@ -144,11 +144,7 @@ func TestForgotten_OneConnection(t *testing.T) {
 			return kept.Err() != nil || kept.Deadline().After(before)
 		})
 		locktest.MustUnlock(t, held)
-		got := <-waiter
-		if got.Err != nil {
-			t.Fatal(got.Err)
-		}
-		locktest.MustUnlock(t, got.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, waiter))
 		if err := kept.Err(); err != nil {
 			return err
 		}
@@ -192,12 +188,11 @@ func TestForgotten_HowOftenInACluster(t *testing.T) {
 			},
 		})
 		defer client.Close()
-		m, err := holdfast.New(client)
-		redistest.Must(t, err)
-		defer m.Close(context.Background())
+		m := locktest.ManagerAsIs(t, client)
 		l := m.Mutex("a")
 		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		calls, began := 0, time.Now()
+		var err error
 		for lease := (*holdfast.Lease)(nil); err == nil; calls++ {
 			p.Forget()
 			if lease == nil {

@@ -22,9 +22,7 @@ const farAway = 1250 * time.Millisecond
 func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
-	m, err := holdfast.New(p.Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, p.Client(t))
 	holder := locktest.ManagerOn(t, srv)
 	got := locktest.MustLock(t, holder.Mutex("a"))
 	force := locktest.ScriptOn("a", "force_release")
@@ -118,12 +116,10 @@ func TestRoundTrip_FirstCall(t *testing.T) {
 				locktest.AtLast(t, func() error { // the machine may stand still for as long as the call waits
 					p := srv.Proxy(t)
 					p.Delay(trip/2, 0)
-					m, err := holdfast.New(p.Client(t))
-					redistest.Must(t, err)
-					defer m.Close(context.Background())
+					m := locktest.ManagerAsIs(t, p.Client(t))
 					tries++
 					name := fmt.Sprint(t.Name(), tries)
-					err = call(m, name)
+					err := call(m, name)
 					if n := p.Count(locktest.ScriptOn(name, script)); err == nil && n != 1 {
 						t.Errorf("sent %d times", n)
 					}

@@ -24,9 +24,7 @@ func TestLock_TakesOverTheRequestOfATryLock(t *testing.T) {
 	m, p := locktest.ManagerVia(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour))
 	held, other := locktest.MustLock(t, holder.Mutex("a")), locktest.MustLock(t, holder.Mutex("other"))
 	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard
-	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-	})
+	locktest.InboxHeard(t, srv)
 	gate := p.HoldReply(locktest.ScriptOn("a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := redistest.Begin(func() error { _, err := m.Mutex("a").TryLock(ctx); return err })
@@ -61,11 +59,7 @@ func TestMulti_FailsNobodyElse(t *testing.T) {
 		got := m.Mutex("a").LockAsync(t.Context())
 		gate.Release()
 		locktest.WantErr(t, <-tried, holdfast.ErrWrongKind, nil)
-		r := <-got
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, got))
 	})
 }
 
@@ -134,9 +128,7 @@ func TestLock_GrantedByAShorterLease(t *testing.T) {
 		a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
 		held := locktest.MustLock(t, a.Mutex("a"))
 		got := locktest.Waits(t, b.Mutex("a"))
-		redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
-			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-		})
+		locktest.InboxHeard(t, srv)
 		locktest.MustUnlock(t, held)
 		locktest.MustUnlock(t, got())
 
@@ -183,18 +175,10 @@ func TestTryRLock_BesideAnotherReader(t *testing.T) {
 		gate := p.HoldReply(locktest.ScriptOn("a"))
 		got := locktest.Waits(t, l.RLocker())
 		gate.Wait(t)
-		tried := make(chan holdfast.Result, 1)
-		go func() {
-			lease, err := l.TryRLock(t.Context())
-			tried <- holdfast.Result{Lease: lease, Err: err}
-		}()
+		tried := locktest.Calls(l.TryRLock, t.Context())
 		redistest.Eventually(t, locktest.Patience, "both wait", func() bool { return m.Stats().Waiting == 2 })
 		gate.Release()
-		r := <-tried
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, tried))
 		locktest.MustUnlock(t, got())
 	})
 }

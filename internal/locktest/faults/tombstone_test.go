@@ -20,9 +20,7 @@ func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 	m, holder := locktest.ManagerOn(t, srv, locktest.Unasked...), locktest.ManagerOn(t, srv)
 	held, other := locktest.MustLock(t, holder.FairMutex("a")), locktest.MustLock(t, holder.Mutex("other"))
 	later := m.Mutex("other").LockAsync(t.Context()) // so that its inbox is heard, and no caller asks because of that
-	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-	})
+	locktest.InboxHeard(t, srv)
 	first := m.FairMutex("a").LockAsync(t.Context())
 	locktest.Queued(t, srv, "redisson_lock_queue:{a}", 1)
 	srv.Admin().Set(t.Context(), "holdfast_tombstones:{a}", "no tombstones", 0)
@@ -45,11 +43,8 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 		admin := srv.Admin()
 		holder := locktest.ManagerOn(t, srv)
 		for _, denied := range []string{"-hlen", "-zscore", "-hget"} {
-			admin.Do(t.Context(), "ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", denied)
-			opt := srv.Options()
-			opt.Username, opt.Password = "limited", "secret"
-			client := redis.NewClient(opt)
-			t.Cleanup(func() { _ = client.Close() })
+			client, allow := locktest.LimitedOn(t, srv)
+			allow(denied)
 			m := locktest.ManagerAsIs(t, client)
 			admin.ZAdd(t.Context(), "holdfast_tombstones:{a}", redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: "somebody"})
 			for name, l := range map[string]struct{ held, wanted holdfast.Locker }{
@@ -86,10 +81,7 @@ func TestTombstones_AreNotKept(t *testing.T) {
 func TestTombstones_AreNotKeptForEver(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
-		allow := func(rules ...any) {
-			srv.Admin().Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*"}, rules...)...)
-		}
-		allow("+@all")
+		_, allow := locktest.LimitedOn(t, srv)
 		m := locktest.ManagerAsIs(t, p.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
 		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
 		p.LoseReply(locktest.ScriptOn("a"), 1)
@@ -112,10 +104,6 @@ func TestLock_BrokenCounterBesideOneThatWantsNoToken(t *testing.T) {
 		srv.Admin().RPush(t.Context(), "redisson_lock_token:{a}", "no counter")
 		locktest.MustUnlock(t, held)
 		locktest.WantErr(t, (<-fenced).Err, holdfast.ErrWrongKind, nil)
-		r := <-plain
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, plain))
 	})
 }

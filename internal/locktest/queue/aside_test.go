@@ -31,9 +31,7 @@ func newDuo(t *testing.T, aside time.Duration) *duo {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	p.a.Mutex("other").LockAsync(ctx)
-	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-	})
+	locktest.InboxHeard(t, srv)
 	return p
 }
 

@@ -204,8 +204,9 @@ func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
 		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 		stays := locktest.Waits(t, locktest.ManagerOn(t, srv).FairMutex("a"))
 		locktest.Queued(t, srv, queueOfA, 1)
-		srv.Admin().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-lset")
-		m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), locktest.Unasked...)
+		client, allow := locktest.LimitedOn(t, srv)
+		allow("-lset")
+		m := locktest.ManagerAsIs(t, client, locktest.Unasked...)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range 300 {

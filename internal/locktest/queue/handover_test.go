@@ -23,41 +23,35 @@ import (
 
 // AC-50: fifty processes with one waiter each. There is no herd.
 func TestHandover_FiftyProcesses(t *testing.T) {
-	srv := redistest.Start(t)
-	m, err := holdfast.New(srv.Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
-	const processes = 50
-	ctx := context.Background()
-	held := locktest.Got(t, m.Mutex("fifty").Lock, ctx)
-	var all []*redistest.Process
-	for range processes {
-		p := redistest.StartProcess(t, locktest.WaiterRole, "mutex", srv.Addr(), srv.Password(), "fifty", "30s", "1m")
-		all = append(all, p)
-	}
-	for i, p := range all {
-		p.Expect(t, "ready")
-		p.Send(fmt.Sprint("take ", i))
-	}
-	redistest.Eventually(t, locktest.Patience, "all stand in the queue, and hear", func() bool {
-		places := srv.Admin().ZRangeWithScores(ctx, "redisson_lock_timeout:{fifty}", 0, -1).Val()
-		deaf := func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) } // asks once more when it hears
-		return len(places) == processes && !slices.ContainsFunc(places, deaf)
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		const processes = 50
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("fifty"))
+		var all []func() *holdfast.Lease
+		for range processes {
+			all = append(all, locktest.Waits(t, locktest.ManagerOn(t, srv).Mutex("fifty")))
+		}
+		redistest.Eventually(t, locktest.Patience, "all stand in the queue, and hear", func() bool {
+			places := srv.Admin().ZRangeWithScores(t.Context(), "redisson_lock_timeout:{fifty}", 0, -1).Val()
+			deaf := func(z redis.Z) bool { return z.Score != math.Trunc(z.Score) } // asks once more when it hears
+			return len(places) == processes && !slices.ContainsFunc(places, deaf)
+		})
+		srv.ResetStats()
+		start := time.Now()
+		locktest.MustUnlock(t, held)
+		var served sync.WaitGroup
+		for _, got := range all {
+			served.Go(func() { locktest.MustUnlock(t, got()) })
+		}
+		served.Wait()
+		calls := srv.CommandCalls("evalsha", "eval") // the acquires were before
+		t.Logf("%d processes in %v, %.2f commands for each", processes, time.Since(start), float64(calls)/processes)
+		if calls > 8*processes { // two, and polls on a slow machine; of a herd it would be half of all of them
+			t.Errorf("%d commands", calls)
+		}
+		if d := time.Since(start); d > processes*300*time.Millisecond { // by poll it would be a second
+			t.Errorf("a hand-over takes %v", d/processes)
+		}
 	})
-	srv.ResetStats()
-	start := time.Now()
-	redistest.Must(t, held.Unlock(ctx))
-	for _, p := range all {
-		p.Expect(t, "took")
-	}
-	calls := srv.CommandCalls("evalsha", "eval") // the acquires were before
-	t.Logf("%d processes in %v, %.2f commands for each", processes, time.Since(start), float64(calls)/processes)
-	if calls > 8*processes { // two, and polls on a slow machine; of a herd it would be half of all of them
-		t.Errorf("%d commands", calls)
-	}
-	if d := time.Since(start); d > processes*300*time.Millisecond { // by poll it would be a second
-		t.Errorf("a hand-over takes %v", d/processes)
-	}
 }
 
 // A process that has not kept its place, but still listens, is stopped: it is not granted the
@@ -175,9 +169,7 @@ func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
 func TestHandoff_QuestionIsLost(t *testing.T) {
 	srv := redistest.Start(t)
 	p := srv.Proxy(t)
-	m, err := holdfast.New(p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
 	p.SwallowReply(locktest.ScriptOn("redisson_lock_queue:{a}", "demand"), 1)
 	ctx, stop := context.WithCancel(t.Context())
 	var crowd sync.WaitGroup

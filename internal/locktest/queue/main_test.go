@@ -4,15 +4,7 @@ package queue
 import (
 	"testing"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestMain(m *testing.M) {
-	locktest.Main(m, locktest.Roles(locktest.Kind{
-		Name: "mutex",
-		Lock: func(m *holdfast.Manager, name string, opts ...holdfast.LockOption) holdfast.Locker {
-			return m.Mutex(name, opts...)
-		},
-	}), nil)
-}
+func TestMain(m *testing.M) { locktest.Main(m, nil, nil) }

@@ -135,11 +135,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 		m, p := locktest.ManagerVia(t, srv)
 		l := Multi(t, m.RWMutex("a"), m.RWMutex("b"))
 		gate := p.HoldReply(locktest.ScriptOn("b"))
-		tried := make(chan holdfast.Result, 1)
-		go func() {
-			lease, err := l.TryLock(context.Background())
-			tried <- holdfast.Result{Lease: lease, Err: err}
-		}()
+		tried := locktest.Calls(l.TryLock, context.Background())
 		gate.Wait(t)
 		if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
 			t.Fatal(err)

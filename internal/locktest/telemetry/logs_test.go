@@ -68,12 +68,11 @@ func TestLogs_OneLostReplyIsNoOutage(t *testing.T) {
 // A release that Redis denies is logged: the lock stays until its TTL ends.
 func TestLogs_ReleaseGivenUp(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		admin := srv.Admin()
-		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all")
+		client, allow := locktest.LimitedOn(t, srv)
 		log, option := locktest.Logged()
-		m := locktest.ManagerAsIs(t, srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }), option)
+		m := locktest.ManagerAsIs(t, client, option)
 		lease := locktest.MustLock(t, m.Mutex("x", holdfast.WithFixedLease(2*time.Second)))
-		admin.Do(t.Context(), "ACL", "SETUSER", "limited", "resetkeys")
+		allow("resetkeys")
 		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		redistest.Eventually(t, locktest.Patience, "it is told", func() bool {
 			return len(log.With("WARN holdfast: release given up", "lock=x", "NOPERM")) == 1
@@ -92,9 +91,7 @@ func TestLogs_LinesOfAnOutage(t *testing.T) {
 	holder := locktest.ManagerOn(t, srv)
 	locktest.MustLock(t, holder.Mutex("taken"))
 	first := m.Mutex("taken").LockAsync(t.Context())
-	redistest.Eventually(t, locktest.Patience, "the inbox is heard", func() bool {
-		return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-	})
+	locktest.InboxHeard(t, srv)
 	const lost = "holdfast: pub/sub connection lost"
 	srv.Kill()
 	redistest.Eventually(t, locktest.Patience, "several attempts fail", func() bool {

@@ -259,9 +259,7 @@ func TestTelemetry_ConnectionsLost(t *testing.T) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithMeterProvider(provider))
 		locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
 		_ = locktest.Waits(t, m.Mutex("a"))
-		redistest.Eventually(t, locktest.Patience, "it listens", func() bool {
-			return len(srv.Admin().PubSubChannels(t.Context(), "holdfast_inbox:*").Val()) == 1
-		})
+		locktest.InboxHeard(t, srv)
 		srv.Kill()
 		redistest.Eventually(t, locktest.Patience, "it asks in vain", func() bool { return m.Stats().Troubles > 3 })
 		if values := collect(t, reader); values["holdfast.pubsub.reconnects"] != n || m.Stats().Reconnects != 1 {

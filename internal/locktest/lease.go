@@ -98,18 +98,6 @@ var leaseScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 	},
 
-	// AC-30, F2
-	"RestartWithoutDataIsALoss": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(2 * lease)) // long enough for the restart
-		l := e.MustLock(e.Lock(m))
-		e.srv.Restart()
-		e.WantLost(l, holdfast.LostDeleted)
-		again := e.MustLock(e.Lock(m)) // and the next one is renewed
-		n := m.Stats().Renewals
-		e.Eventually("renewals", func() bool { return m.Stats().Renewals > n })
-		e.MustUnlock(again)
-	},
-
 	// F3
 	"RestartWithDataIsNone": func(e *Env) {
 		e.Server(redistest.WithAOF())

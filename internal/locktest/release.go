@@ -92,25 +92,6 @@ var releaseScenarios = map[string]func(*Env){
 		e.MustUnlock(next)
 	},
 
-	// AC-22
-	"ForceUnlockEndsTheLeaseAndWakesWaiters": func(e *Env) {
-		m, operator := e.Manager(), e.Manager()
-		l := e.MustLock(e.Lock(m))
-		waiting := e.Manager(byMessage...)
-		got := e.Locking(e.Lock(waiting))
-		e.Listening(1)
-		freed, err := e.ForceUnlock(operator)
-		if err != nil || !freed {
-			e.Fatalf("ForceUnlock: %v, %v", freed, err)
-		}
-		e.WantLost(l, holdfast.LostDeleted, holdfast.LostStolen)
-		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-		e.MustUnlock(<-got)
-		if freed, err := e.ForceUnlock(operator); err != nil || freed {
-			e.Errorf("ForceUnlock of a free lock: %v, %v", freed, err)
-		}
-	},
-
 	"ForceUnlockOfAnotherKindTouchesNothing": func(e *Env) {
 		m := e.Manager()
 		e.Server().Admin().Set(bg, e.Key, "mine", 0)

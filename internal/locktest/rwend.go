@@ -79,16 +79,6 @@ func (e *Env) comesAtTheEndOf(reader *holdfast.Lease, waiting <-chan *holdfast.L
 
 // rwCrowdScenarios are about readers whose processes have died together, and whose rights end one after the other.
 var rwCrowdScenarios = map[string]func(*Env){
-	// A writer comes in when the last right ends, and not before.
-	"WriterWaitsForTheLastOfTheDead": func(e *Env) {
-		end := e.deadReaders(60, 1500*time.Millisecond)
-		e.Busy(e.RW(e.Manager()).TryLock)
-		l := e.MustLock(e.RW(e.Manager()))
-		e.cameAt(end)
-		e.MustUnlock(l)
-		e.srv.RequireTTLs(e)
-	},
-
 	// Readers come in beside the dead, and leave; neither makes the writer wait for longer or for less.
 	"ReadersBesideTheDeadChangeNothing": func(e *Env) {
 		end := e.deadReaders(60, lease)

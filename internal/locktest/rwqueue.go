@@ -15,14 +15,16 @@ var rwQueueScenarios = map[string]func(*Env){
 		held := e.MustLock(e.RW(e.Manager(byMessage...)))
 		var behind []<-chan *holdfast.Lease
 		for range 3 {
-			behind = append(behind, e.standby(e.RW(e.Manager(byMessage...)).RLocker()))
+			m := e.Manager(byMessage...)
+			behind = append(behind, e.standby(e.RW(m).RLocker()), e.Locking(e.RW(m).RLocker()))
+			e.Parked(m, 2)
 		}
 		e.MustUnlock(held)
 		var inside []*holdfast.Lease
 		for _, r := range behind {
 			inside = append(inside, e.Soon("a reader", r))
 		}
-		redistest.Want(e, len(e.Holders()), len(inside), "%d holders")
+		redistest.Want(e, len(e.Holders()), 3, "%d holders")
 		for _, l := range inside {
 			e.MustUnlock(l)
 		}
@@ -64,33 +66,13 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.Clean(silent)
 	},
 
-	// A writer gives up whose process has no other caller: the reader of another one that stands behind
-	// it comes in with that.
-	"CancelledWriterLetsAnotherProcessIn": func(e *Env) {
-		a, b, c := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager(byMessage...)
-		first := e.MustRLock(e.RW(a))
-		ctx, cancel := context.WithCancel(bg)
-		writer := e.RW(b).LockAsync(ctx)
-		e.Queued(1)
-		behind := e.Locking(e.RW(c).RLocker())
-		e.Queued(2)
-		e.Eventually("both have asked again, once they heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 5 })
-		cancel()
-		e.WantErr((<-writer).Err, context.Canceled)
-		e.MustUnlock(e.Soon("the reader behind", behind))
-		e.MustUnlock(first)
-		for _, m := range []*holdfast.Manager{a, b, c} {
-			e.Clean(m, Tombstones)
-		}
-	},
-
 	// A writer in the middle gives up: the readers behind it come in at once, in its process
-	// and in others.
+	// and in others, also if its process has no other caller.
 	"CancelledWriterLetsReadersIn": func(e *Env) {
-		for _, local := range []bool{true, false} {
+		for _, c := range []struct{ local, alone bool }{{true, false}, {false, false}, {false, true}} {
 			a, b := e.Manager(byMessage...), e.Manager(byMessage...)
 			w := b
-			if local {
+			if c.local {
 				w = a
 			}
 			first := e.MustRLock(e.RW(a))
@@ -98,11 +80,15 @@ var rwQueueScenarios = map[string]func(*Env){
 			writer := e.RW(w).LockAsync(ctx)
 			e.Queued(1)
 			e.Listening(1) // it has been refused
-			behind := []<-chan *holdfast.Lease{e.Locking(e.RW(w).RLocker())}
-			e.Parked(w, 2)
-			c := e.Manager(byMessage...)
-			behind = append(behind, e.Locking(e.RW(c).RLocker()))
+			var behind []<-chan *holdfast.Lease
+			if !c.alone {
+				behind = append(behind, e.Locking(e.RW(w).RLocker()))
+				e.Parked(w, 2)
+			}
+			elsewhere := e.Manager(byMessage...)
+			behind = append(behind, e.Locking(e.RW(elsewhere).RLocker()))
 			e.Queued(2)
+			e.Listening(2) // so has this one
 			cancel()
 			e.WantErr((<-writer).Err, holdfast.ErrNotAcquired, context.Canceled)
 			for _, r := range behind {
@@ -112,7 +98,7 @@ var rwQueueScenarios = map[string]func(*Env){
 				e.Error("the first reader is out")
 			}
 			e.MustUnlock(first)
-			for _, m := range []*holdfast.Manager{a, b, c} {
+			for _, m := range []*holdfast.Manager{a, b, elsewhere} {
 				e.Clean(m, Tombstones)
 			}
 		}
@@ -222,29 +208,6 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.WantErr(own.Unlock(bg), holdfast.ErrClosed)
 		e.MustUnlock(e.Soon("the writer", writer))
 		e.Clean(a)
-	},
-
-	// An operator frees either mode: the holders learn of it, and the waiters come in.
-	"ForceUnlockOfBothModes": func(e *Env) {
-		m, admin := e.Manager(), e.Manager()
-		for _, side := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
-			held := e.MustLock(side)
-			writer := e.Locking(e.RW(e.Manager(byMessage...)))
-			e.Queued(1)
-			if ok, err := e.ForceUnlock(admin); !ok || err != nil {
-				e.Errorf("%v, %v", ok, err)
-			}
-			got := e.Soon("the writer", writer)
-			e.WantLost(held, holdfast.LostDeleted, holdfast.LostStolen)
-			e.WantErr(held.Unlock(bg), holdfast.ErrLeaseLost)
-			if !got.Valid() || len(e.Holders()) != 1 {
-				e.Errorf("the writer was disturbed: %v", e.Holders())
-			}
-			e.MustUnlock(got)
-			if ok, err := e.ForceUnlock(admin); ok || err != nil {
-				e.Errorf("of a free lock: %v, %v", ok, err)
-			}
-		}
 	},
 
 	"Inspect": func(e *Env) {

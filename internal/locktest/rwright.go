@@ -124,35 +124,6 @@ var rwRightScenarios = map[string]func(*Env){
 		e.MustUnlock(short)
 	},
 
-	// All readers died: the hash ends with the last right.
-	"OfTheLastDeadReaderEnds": func(e *Env) {
-		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
-		p.Expect(e, "held")
-		waiting := e.Locking(e.RW(e.Manager(byMessage...)))
-		e.Queued(1)
-		expiry := e.KillHolder(p)
-		l := e.Soon("the writer", waiting)
-		redistest.WantMost(e, time.Since(expiry), e.bound(prompt), "granted %v after the expiry")
-		e.MustUnlock(l)
-	},
-
-	// A paused process wakes up after its right and disturbs no other owner.
-	"OfAPausedReaderEnds": func(e *Env) {
-		p := redistest.StartProcess(e, HolderRole, "read", e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
-		p.Expect(e, "held")
-		p.Pause()
-		next := e.MustLock(e.RW(e.Manager()))
-		p.Resume()
-		p.Expect(e, "valid false")
-		p.Expect(e, "lost deadline")
-		p.Send("unlock")
-		p.Expect(e, "unlock lost")
-		if !next.Valid() || len(e.Holders()) != 1 || len(e.Rights()) != 0 {
-			e.Errorf("the writer was disturbed: %v, %v", e.Holders(), e.Rights())
-		}
-		e.MustUnlock(next)
-	},
-
 	// S6: a right that has ended is not made again by the renewal, although the field is
 	// still there.
 	"IsNotResurrected": func(e *Env) {
@@ -240,25 +211,6 @@ var rwRightScenarios = map[string]func(*Env){
 				}
 				e.srv.RequireNoKeys(e, Tombstones)
 			}
-		}
-	},
-
-	// The server loses its data under readers and writers: they are told, and the next
-	// acquisitions are renewed as ever.
-	"OverARestart": func(e *Env) {
-		m := e.Manager()
-		for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
-			lost := e.MustLock(l)
-			e.srv.Restart()
-			e.WantLost(lost, holdfast.LostDeleted, holdfast.LostDeadline)
-			e.WantErr(lost.Unlock(bg), holdfast.ErrLeaseLost)
-			next := e.MustLock(l)
-			n := m.Stats().Renewals
-			e.Eventually("renewed", func() bool { return m.Stats().Renewals > n+1 })
-			if !next.Valid() {
-				e.Error(next.Err())
-			}
-			e.MustUnlock(next)
 		}
 	},
 

@@ -135,49 +135,6 @@ var rwShareScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// All readers that waited for a writer hold the lock at the same time, whichever
-	// process they are in.
-	"ReadersComeInTogether": func(e *Env) {
-		a, b, c := e.Manager(), e.Manager(), e.Manager()
-		held := e.MustLock(e.RW(a))
-		const each = 5
-		var wg, inside sync.WaitGroup
-		inside.Add(3 * each)
-		for _, m := range []*holdfast.Manager{a, b, c} {
-			for range each {
-				wg.Go(func() {
-					got := e.MustRLock(e.RW(m))
-					inside.Done()
-					inside.Wait() // forever, if they came in one by one
-					e.MustUnlock(got)
-				})
-			}
-			e.Parked(m, each)
-		}
-		e.Queued(2)
-		e.MustUnlock(held)
-		wg.Wait()
-		e.Clean(a)
-		e.Clean(b)
-		e.Clean(c)
-	},
-
-	// AC-71
-	"ThousandsOfReadsOnOneObject": func(e *Env) {
-		m := e.Manager()
-		l := e.RW(m)
-		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() {
-				for range 1000 {
-					e.MustUnlock(e.MustRLock(l))
-				}
-			})
-		}
-		wg.Wait()
-		e.Clean(m)
-	},
-
 	// AC-70: what was left is not renewed.
 	"NothingStaysBehindReaders": func(e *Env) {
 		m, p := e.Via()
@@ -260,23 +217,6 @@ var rwShareScenarios = map[string]func(*Env){
 		}
 		redistest.Check(e, holdfast.Do(bg, side, func(context.Context, *holdfast.Lease) error { return nil }))
 		e.MustUnlock(r.Lease)
-		e.Clean(m)
-	},
-
-	// The read side behind sync.Locker: several at a time.
-	"SyncLockerOfTheReadSide": func(e *Env) {
-		m := e.Manager()
-		l := e.RW(m)
-		s, w := holdfast.SyncLocker(bg, l.RLocker()), holdfast.SyncLocker(bg, l)
-		s.Lock()
-		s.Lock()
-		e.Busy(l.TryLock)
-		s.Unlock()
-		e.Busy(l.TryLock)
-		s.Unlock()
-		w.Lock()
-		e.Busy(l.TryRLock)
-		w.Unlock()
 		e.Clean(m)
 	},
 }

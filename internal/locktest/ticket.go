@@ -17,6 +17,8 @@ import (
 type handed struct {
 	*Env
 	ours func(m *holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker
+	// reads says that it is about the read side.
+	reads bool
 }
 
 // mustDetach detaches a lease or fails.
@@ -298,7 +300,7 @@ var (
 func forWriters(both map[string]func(*handed)) map[string]func(*Env) {
 	all := map[string]func(*Env){}
 	for name, scenario := range both {
-		all[name] = func(e *Env) { scenario(&handed{e, e.Lock}) }
+		all[name] = func(e *Env) { scenario(&handed{Env: e, ours: e.Lock}) }
 	}
 	return all
 }
@@ -310,7 +312,7 @@ func forReaders(both map[string]func(*handed), more map[string]func(*Env)) map[s
 		all["Reader"+name] = func(e *Env) {
 			scenario(&handed{e, func(m *holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
 				return e.RW(m, opts...).RLocker()
-			}})
+			}, true})
 		}
 	}
 	return all

@@ -188,38 +188,6 @@ var waitScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// AC-46, L4: the holder's process dies; no message comes at all.
-	"KilledHolderIsOutlivedByItsTTL": func(e *Env) {
-		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, lease.String())
-		p.Expect(e, "held")
-		m := e.Manager(byMessage...)
-		got := e.Locking(e.Lock(m))
-		e.Listening(1)
-		expiry := e.KillHolder(p)
-		l := <-got
-		late := time.Since(expiry)
-		redistest.WantMost(e, late, e.bound(prompt), "granted %v after the expiry")
-		e.Worst("L4:after-the-expiry", late)
-		e.MustUnlock(l)
-	},
-
-	// AC-33, F1: a paused process wakes up after its lease and touches no lock of another owner.
-	"PausedHolderWakesUpToALoss": func(e *Env) {
-		p := redistest.StartProcess(e, HolderRole, e.kind.Name, e.Server().Addr(), e.srv.Password(), e.Key, "500ms")
-		p.Expect(e, "held")
-		p.Pause()
-		next := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
-		p.Resume()
-		p.Expect(e, "valid false") // before any I/O of its own
-		p.Expect(e, "lost deadline")
-		p.Send("unlock")
-		p.Expect(e, "unlock lost")
-		if !next.Valid() || e.PTTL() < time.Minute/2 {
-			e.Error("the next holder was disturbed")
-		}
-		e.MustUnlock(next)
-	},
-
 	// AC-47: a lock that was left without TTL.
 	"ForeignLockWithoutTTLIsPolled": func(e *Env) {
 		m := e.Manager(holdfast.WithPollInterval(50 * time.Millisecond))

@@ -10,35 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// What Extend has added to a lease that is renewed is there after a downgrade, in Redis as well.
-func TestDowngrade_OfAnExtendedRenewedLease(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv)
-	write, read := bothSides(t, m.RWMutex("a"))
-	locktest.MustExtend(t, read, time.Hour)
-	locktest.MustUnlock(t, write)
-	claimsItsRight(t, srv, read, 59*time.Minute)
-	locktest.MustUnlock(t, read)
-}
-
-// What Extend has added is there after a downgrade.
+// What Extend has added is there after a downgrade, in Redis as well, whether the lease is renewed or fixed.
 func TestDowngrade_OfAnExtendedLease(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv)
 		const first = 2 * time.Second
-		l := m.RWMutex("a", holdfast.WithFixedLease(first))
-		write := locktest.MustLock(t, l)
-		read := locktest.Got(t, l.RLock, write.Context(t.Context()))
-		locktest.MustExtend(t, read, time.Minute)
-		locktest.MustUnlock(t, write)
-		claimsItsRight(t, srv, read, 50*time.Second)
-		select {
-		case <-read.Done():
-			t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
-		case <-time.After(2 * first):
+		for _, opts := range [][]holdfast.LockOption{nil, {holdfast.WithFixedLease(first)}} {
+			write, read := bothSides(t, m.RWMutex("a", opts...))
+			locktest.MustExtend(t, read, time.Hour)
+			locktest.MustUnlock(t, write)
+			claimsItsRight(t, srv, read, 59*time.Minute)
+			select {
+			case <-read.Done():
+				t.Errorf("%v, %v before the deadline", read.Err(), time.Until(read.Deadline()))
+			case <-time.After(2 * first):
+			}
+			locktest.MustUnlock(t, read)
 		}
-		locktest.MustUnlock(t, read)
 	})
 }
 

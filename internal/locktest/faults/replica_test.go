@@ -130,6 +130,10 @@ func TestReplica_DoesNotSayHeld(t *testing.T) {
 			redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
 			_, err := l.TryLock(t.Context())
 			locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrNotAcquired)
+			freed, err := m.ForceUnlock(t.Context(), "a")
+			if locktest.WantErr(t, err, holdfast.ErrUnavailable, nil); freed || !strings.Contains(err.Error(), "READONLY") {
+				t.Errorf("ForceUnlock: %v, %v", freed, err)
+			}
 			redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 			locktest.MustUnlock(t, lease)
 		})

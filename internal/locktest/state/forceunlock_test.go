@@ -42,36 +42,6 @@ func TestForceUnlock_Denied(t *testing.T) {
 	}
 }
 
-// A replica may not have what is locked: it is asked for nothing, and says nothing of a free lock either.
-func TestForceUnlock_OnAReplica(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
-		m := locktest.ManagerOn(t, srv)
-		redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
-		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "READONLY")
-		freed, err := m.ForceUnlock(t.Context(), "free")
-		if locktest.WantErr(t, err, holdfast.ErrUnavailable, nil); freed {
-			t.Error("a lock that nobody holds was freed")
-		}
-		redistest.Must(t, srv.Admin().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
-		locktest.MustUnlock(t, held)
-	})
-}
-
-func TestForceUnlock_Closed(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
-		client := srv.Client(t)
-		m := locktest.ManagerFor(t, client)
-		redistest.Must(t, client.Close())
-		locktest.EndsClosed(t, "ForceUnlock", func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
-		wantNotFreed(t, srv, m, held, holdfast.ErrUnavailable, "closed")
-		redistest.Must(t, m.Close(t.Context()))
-		wantNotFreed(t, srv, m, held, holdfast.ErrClosed, "")
-		locktest.MustUnlock(t, held)
-	})
-}
-
 // A lock of any kind is freed if the owner holds it, and only then, on a real server and on the one in the process.
 func TestForceUnlockOf(t *testing.T) {
 	for place, startServer := range map[string]func(testing.TB, ...redistest.ServerOption) *redistest.Server{

@@ -50,17 +50,21 @@ func (b *inbox) Forget(h *lock.Hold) {
 	}
 }
 
-// Rely is called for a request that says whether the process hears messages, and reports whether it does. If so,
+// Rely is called for a request that says whether the process hears messages, and returns its session; 0: it hears none. If it does,
 // the process stays subscribed until the request has ended: a release takes a process for dead that has said that it
 // listens and does not.
-func (b *inbox) Rely() bool {
+func (b *inbox) Rely() uint64 {
 	b.relying.Add(1) // before the look, since the subscriber may look at the same time
+	session := b.session()
 	if b.engine.Subscriber.Live(b.channel) {
-		return true
+		return session
 	}
 	b.relying.Add(-1)
-	return false
+	return 0
 }
+
+// session numbers the subscription. It may be heard before that has counted it.
+func (b *inbox) session() uint64 { return b.sessions.Load() + 1 }
 
 // Relied is called by the subscriber.
 func (b *inbox) Relied() bool { return b.relying.Load() > 0 }

@@ -59,7 +59,7 @@ type mail struct {
 const firstNumber = 1000
 
 func newProcess(w *World, id int) *process {
-	p := &process{w: w, id: id, numbers: firstNumber}
+	p := &process{w: w, id: id, numbers: firstNumber, session: 1}
 	p.set = lock.Settings{
 		Epoch: epoch.Add(-time.Millisecond), Poll: w.plan.Poll, Slice: w.plan.Slice, ReadSlice: w.plan.Slice, Patience: w.plan.Patience,
 		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow, Unanswered: errUnanswered,
@@ -226,11 +226,12 @@ func (p *process) OwnListeners(keys *wire.Keys) int64 {
 	return 0
 }
 
-func (p *process) Rely() bool {
-	if p.listening {
-		p.relying++
+func (p *process) Rely() uint64 {
+	if !p.listening {
+		return 0
 	}
-	return p.listening
+	p.relying++
+	return p.session
 }
 
 func (p *process) Expect(h *lock.Hold) *wire.Notice { return p.expected.Add(h) }

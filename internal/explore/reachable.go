@@ -190,5 +190,5 @@ var fields = map[string]int{
 	"lock.Try.n": asRequest, "lock.Release.Stand": asNumber,
 	"lock.Repeated.barred": asAge, "lock.Repeated.resumes": asAge, "lock.Repeated.trouble": notAtAll, "lock.Limit.Timer": notAtAll,
 	"lock.trouble.cause": notAtAll, "lock.Verdict.Causes": notAtAll,
-	"wire.Notice.Number": asNumber, "wire.Notice.Clock": asClock, "lock.Try.heard": asItIs,
+	"wire.Notice.Number": asNumber, "wire.Notice.Clock": asClock,
 }

@@ -24,10 +24,10 @@ type places struct {
 
 // Join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
 type Join struct {
-	lock  *Lock
-	Place Place  // new ones, or, for those who have stood there before, the same
-	Deaf  bool   // the process has no inbox
-	Tries []*Try // of the waiters that the reply is a verdict for
+	lock    *Lock
+	Place   Place  // new ones, or, for those who have stood there before, the same
+	Session uint64 // in which the process hears its inbox; 0: in none
+	Tries   []*Try // of the waiters that the reply is a verdict for
 }
 
 // Of is the lock.
@@ -120,7 +120,7 @@ func follows(w *Waiter) bool {
 
 // send sends the request for all waiters of j.
 func (j *Join) send(m *Moment) {
-	j.Deaf = m.knows().Inbox != Heard
+	j.Session = m.session()
 	patience := m.patienceFor(j.Tries[0].Hold.Terms.TTL)
 	for _, t := range j.Tries {
 		t.carrier, t.Patience = inJoin, patience

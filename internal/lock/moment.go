@@ -19,10 +19,10 @@ type World interface {
 	Silence() error                   // why requests bring no answer
 	TokenSeen(keys *wire.Keys) uint64 // the highest fencing token of the lock that this process has seen; 0: none
 
-	// Rely reports whether the process hears its inbox, for a request that tells Redis so. If it does, that stays true until the
-	// effects of an event say that the request has ended (Effects.Unrelied). To look in the step and to rely after it would not
-	// do: the process can leave its inbox in between.
-	Rely() bool
+	// Rely returns the session in which the process hears its inbox, for a request that tells Redis so; 0: it hears none. A process
+	// that hears it does so until the effects of an event say that the request has ended (Effects.Unrelied). To look in the step and
+	// to rely after it would not do: the process can leave its inbox in between.
+	Rely() uint64
 
 	// Expect waits for a message to a claim that stands in a queue, or to a hold that may linger, and returns the one that has
 	// come already; nil if there is none. To look in the step and to wait after it would lose the one that comes in between.
@@ -38,7 +38,7 @@ type World interface {
 // Facts are what a process knows apart from its locks. An event reads them once, if at all.
 type Facts struct {
 	Inbox     Inbox
-	Session   uint64        // numbers the subscriptions of the inbox: messages between two of them have been missed
+	Session   uint64        // numbers the subscriptions of the inbox, from 1 on: messages between two of them have been missed
 	RoundTrip time.Duration // see validity.Patience
 	First     time.Duration // how much of the time for the first answer of all is left; 0: it has come, or that time is over
 }
@@ -213,6 +213,14 @@ func (m *Moment) knows() *Facts {
 		m.facts, m.read = m.world.Facts(), true
 	}
 	return &m.facts
+}
+
+// session is the one in which the process hears its inbox; 0: it does not.
+func (m *Moment) session() uint64 {
+	if m.knows().Inbox != Heard {
+		return 0
+	}
+	return m.knows().Session
 }
 
 // patienceFor is how long Redis has to answer a request for a lock of this TTL.

@@ -14,10 +14,9 @@ const KeepBatch = 500
 // patience after which a silent one is dropped; the first of them asks for the lock
 // itself now and then, which keeps its place as well.
 type Keep struct {
-	lock   *Lock
-	Claims []*Hold
-	Deaf   bool // the process has no inbox
-	ended  bool // nothing waits for its answer
+	lock    *Lock
+	Claims  []*Hold
+	Session uint64 // in which the process hears its inbox; 0: in none
 }
 
 // Of is the lock.
@@ -41,13 +40,13 @@ func (lk *Lock) keepAll(m *Moment) {
 func (lk *Lock) Keep(m *Moment, claims []*Hold) {
 	lk.places.keeping++
 	m.send(Send{
-		Request:  &Keep{lock: lk, Claims: claims, Deaf: m.knows().Inbox != Heard},
+		Request:  &Keep{lock: lk, Claims: claims, Session: m.session()},
 		Patience: m.askPatience(),
 		Lapses:   true, // the schedule asks again
 	})
 }
 
-func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) {
+func (r *Keep) Replied(m *Moment, c *Copy, reply *Reply) {
 	lk := r.lock
 	for i, h := range r.Claims {
 		switch {
@@ -60,21 +59,21 @@ func (r *Keep) Replied(m *Moment, _ *Copy, reply *Reply) {
 			lk.toldOfPlace(m, h, reply.Places[i])
 		}
 	}
-	r.end(m)
+	r.end(m, c)
 }
 
 // Overdue leaves it to the schedule, which hands the claims out again.
-func (r *Keep) Overdue(m *Moment, _ *Copy) { r.end(m) }
+func (r *Keep) Overdue(m *Moment, c *Copy) { r.end(m, c) }
 
-func (r *Keep) Stranded(m *Moment, _ *Copy) {
+func (r *Keep) Stranded(m *Moment, c *Copy) {
 	r.lock.missed.add(missedGrants)
-	r.end(m)
+	r.end(m, c)
 }
 
 // end goes on with what waited for the answer.
-func (r *Keep) end(m *Moment) {
-	if !r.ended {
-		r.ended = true
+func (r *Keep) end(m *Moment, c *Copy) {
+	if c.flight != landed {
+		c.flight = landed
 		p := r.lock.places
 		p.keeping--
 		p.awaited = max(p.awaited-1, 0)

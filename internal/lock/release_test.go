@@ -86,7 +86,7 @@ func TestEarlyNotices_GoWithTheirGeneration(t *testing.T) {
 // come in either order.
 func TestCopies_GiveTheirRoomOnce(t *testing.T) {
 	c := copies{flying: maxCopies}
-	var first, second bool
+	var first, second flight
 	if !c.full() {
 		t.Error("there is room for one more than there may be")
 	}

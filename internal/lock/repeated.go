@@ -63,7 +63,7 @@ func (r *Repeated) endsWith(m *Moment, c *Copy, reply *Reply) bool {
 	if !r.isCurrent(c) {
 		return false
 	}
-	r.ends(&c.roomless)
+	r.ends(&c.flight)
 	if reply.Outcome == Unsent && !r.settled {
 		r.settle(m, Because(Unavailable, Closed))
 	}
@@ -175,7 +175,7 @@ func (r *Repeated) Stranded(m *Moment, c *Copy) {
 	if !r.isCurrent(c) {
 		return
 	}
-	r.strands(&c.roomless)
+	r.strands(&c.flight)
 	if !r.settled && !r.full() {
 		m.effects().Counts.Troubles++
 		r.send(m, nil)

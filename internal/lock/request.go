@@ -22,8 +22,17 @@ type Request interface {
 // Copy is one copy of a request, as it was sent.
 type Copy struct {
 	Generation uint32 // of what the request asks for
-	roomless   bool   // another copy may take its place
+	flight     flight
 }
+
+// flight is how far a copy of a request has come.
+type flight uint8
+
+const (
+	underWay flight = iota // it is awaited, and takes room
+	cutOff                 // its connection is dead: it will end without a reply, and takes no room
+	landed                 // it has ended, or its request does not wait for it any more
+)
 
 // Outcome says what is known about a request's effect on Redis.
 type Outcome uint8
@@ -135,25 +144,24 @@ const maxCopies = 4
 // full reports whether no further copy may be sent before one has ended.
 func (c *copies) full() bool { return c.flying-c.dead >= maxCopies }
 
-// strands records that the connection of a copy is dead. roomless is the copy's: it takes no room any more, and
-// may have ended before.
-func (c *copies) strands(roomless *bool) {
-	if !*roomless {
-		*roomless = true
+// strands records that the connection of a copy is dead. The copy may have ended before.
+func (c *copies) strands(f *flight) {
+	if *f == underWay {
+		*f = cutOff
 		c.dead++
 	}
 }
 
 // ends records that a copy has ended.
-func (c *copies) ends(roomless *bool) {
-	if c.flying == 0 {
-		panic("holdfast: bug: a request has ended that was not sent")
-	}
-	c.flying--
-	if *roomless {
+func (c *copies) ends(f *flight) {
+	switch {
+	case c.flying == 0 || *f == landed:
+		panic("holdfast: bug: a copy has ended that was not under way")
+	case *f == cutOff:
 		c.dead--
 	}
-	*roomless = true
+	c.flying--
+	*f = landed
 }
 
 // stray reports whether a copy may have run, or may still reach Redis.
@@ -166,11 +174,11 @@ func (c *copies) doubt(o Outcome) {
 
 // stranded is for a connection that is dead: the same claim is requested over another one.
 func (t *Try) stranded(m *Moment) {
-	if t.roomless {
-		return // it has ended
+	if t.flight != underWay {
+		return
 	}
 	defer t.end(m) // when the release of what it may have been granted has begun
-	t.Hold.strands(&t.roomless)
+	t.Hold.strands(&t.flight)
 	b := t.Hold.bid
 	if b == nil || b.current != t {
 		return
@@ -183,7 +191,7 @@ func (t *Try) stranded(m *Moment) {
 // end ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
 // is to be released depends on a dead connection.
 func (t *Try) end(m *Moment) {
-	if t.Place != NoPlace && !t.Deaf {
+	if t.relies() {
 		m.effects().Unrelied++
 	}
 	m.effects().Report.More--

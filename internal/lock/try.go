@@ -13,13 +13,12 @@ type Try struct {
 	Hold     *Hold
 	Sent     time.Time     // when it was made
 	n        uint64        // Lock.tries when it was sent
-	heard    uint64        // World.Session then
+	session  uint64        // in which its process hears its inbox; 0: in none
 	tried    time.Duration // before that, by the request that it repeats over another connection
 	Patience time.Duration // how long it may stay unanswered
 	Place    Place         // what it asks for, if the lock is not free
-	Deaf     bool          // the process had no inbox when it was sent; else, if it asks for a place, the inbox stays until it ends
 	carrier  carrier       // what it was sent by
-	roomless bool          // see copies. Close does not wait for it any more
+	flight   flight        // Close waits for one that is under way
 	polled   bool          // it was sent because no message had come, to a process that hears them
 }
 
@@ -34,6 +33,12 @@ const (
 
 // Of is the lock.
 func (t *Try) Of() *Lock { return t.Hold.lock }
+
+// Deaf reports whether the process had no inbox when t was sent.
+func (t *Try) Deaf() bool { return t.session == 0 }
+
+// relies reports whether the process keeps its inbox until t ends.
+func (t *Try) relies() bool { return t.Place != NoPlace && !t.Deaf() }
 
 // try asks Redis for the lock on behalf of w.
 func (lk *Lock) try(m *Moment, w *Waiter) {
@@ -77,11 +82,10 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	}
 	t.polled = m.polls && c.phase == standing && m.knows().Inbox == Heard && m.Age() < b.ends
 	if t.Place != NoPlace {
-		t.Deaf = !m.world.Rely()
+		t.session = m.world.Rely()
 	} else {
-		t.Deaf = m.knows().Inbox != Heard
+		t.session = m.session()
 	}
-	t.heard = m.knows().Session
 	if b.stranded != 0 {
 		t.tried, b.stranded = m.ageOf(t.Sent)-b.stranded, 0
 	}
@@ -129,11 +133,11 @@ func (t *Try) Stranded(m *Moment, _ *Copy) {
 func (t *Try) replied(m *Moment, r *Reply) {
 	h := t.Hold
 	lk := h.lock
-	if !t.roomless {
+	if t.flight == underWay {
 		defer t.end(m)
 	}
 	lk.answered(m, r)
-	h.ends(&t.roomless)
+	h.ends(&t.flight)
 	h.doubt(r.Outcome)
 	if !h.phase.claim() {
 		return // a copy, or a message has granted it since, or it was given up with a tombstone
@@ -166,7 +170,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		switch { // it may be a grant by a release, found by asking
 		case notice != nil && notice.Granted:
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
-		case t.Deaf && h.phase == standing:
+		case t.Deaf() && h.phase == standing:
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
 		case kinds[h.Kind].shared && m.world.Chance(int64(m.set.Turns)) == 0:
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
@@ -254,7 +258,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		lk.noticed(m, t.Hold, *notice)
 		return
 	}
-	if t.Place != NoPlace && (t.Deaf || t.heard != m.knows().Session) && m.knows().Inbox == Heard {
+	if now := m.session(); t.Place != NoPlace && now != 0 && now != t.session {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
 		lk.missed.add(missedPlaces | missedGrants)
 		if v.State != LeftOpen {

@@ -156,7 +156,7 @@ func (p *Process) Ask(c *command.Call, x lock.Request) {
 func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []any) {
 	h, terms := t.Hold, TermsOf(t.Hold.Terms)
 	deaf := 0
-	if t.Deaf {
+	if t.Deaf() {
 		deaf = 1
 	}
 	script := kinds[h.Kind].acquire
@@ -254,7 +254,7 @@ func (p *Process) Downgrade(room *command.Room, d *lock.Downgrade) (*command.Scr
 func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
 	k := j.Of().Keys
 	args := make([]any, 0, 6+len(j.Tries))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, p.stand(j.Place, j.Deaf), p.Owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, p.stand(j.Place, j.Session == 0), p.Owners)
 	for _, t := range j.Tries {
 		args = append(args, tail(t.Hold))
 	}
@@ -265,7 +265,7 @@ func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
 func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 	k := r.Of().Keys
 	args := make([]any, 0, 5+len(r.Claims))
-	args = append(args, k.Lock, k.Queue, k.Deadlines, p.stand(lock.SamePlace, r.Deaf), p.Owners)
+	args = append(args, k.Lock, k.Queue, k.Deadlines, p.stand(lock.SamePlace, r.Session == 0), p.Owners)
 	for _, h := range r.Claims {
 		args = append(args, tail(h))
 	}

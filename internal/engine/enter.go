@@ -221,9 +221,8 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 	var v *lock.Verdict
 	var left bool
 	e.do(func(m *lock.Moment) {
-		var waited bool
-		if v, waited, left = e.lock.Leave(m, causes, &w.Waiter); waited {
-			e.waitedLocked(w.Came, m.Age())
+		if v, left = e.lock.Leave(m, causes, &w.Waiter); left {
+			w.settleLocked(m)
 		}
 	})
 	if !left {

@@ -26,7 +26,7 @@ func (w *world) Number(n int) uint64 { return w.eng.holds.Add(uint64(n)) - uint6
 func (w *world) Silence() error { return w.eng.Executor.Silence() }
 
 func (w *world) Facts() lock.Facts {
-	f := lock.Facts{Session: w.session(), RoundTrip: w.eng.Executor.RoundTrip(), First: w.eng.Executor.FirstWithin()}
+	f := lock.Facts{Inbox: lock.Unheard, Session: w.session(), RoundTrip: w.eng.Executor.RoundTrip(), First: w.eng.Executor.FirstWithin()}
 	switch s := w.eng.Subscriber; {
 	case s.Live(w.channel):
 		f.Inbox = lock.Heard

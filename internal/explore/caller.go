@@ -152,7 +152,7 @@ func (c *caller) leaves() {
 	for _, w := range append([]*lock.Waiter(nil), c.waiters...) {
 		l := c.p().lock(c.lockOf(w))
 		c.p().event(l, func(m *lock.Moment) {
-			if v, _, left := l.Leave(m, []error{errSilence}, w); left {
+			if v, left := l.Leave(m, []error{errSilence}, w); left {
 				c.why = v
 			}
 		})

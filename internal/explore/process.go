@@ -210,7 +210,7 @@ func (p *process) Number(n int) uint64 {
 }
 
 func (p *process) Facts() lock.Facts {
-	f := lock.Facts{Session: p.session}
+	f := lock.Facts{Inbox: lock.Unheard, Session: p.session}
 	if p.listening {
 		f.Inbox = lock.Heard
 	}

@@ -12,7 +12,7 @@ const (
 // sliceOver reports whether the process has had the lock for a slice.
 func (h *Hold) sliceOver(m *Moment) bool {
 	slice := m.set.Slice
-	if kinds[h.Kind].joint { // they share what they do not pass on
+	if kinds[h.Kind].company == joint { // they share what they do not pass on
 		slice = m.set.ReadSlice
 	}
 	return m.Age()-h.tenure >= slice

@@ -74,7 +74,7 @@ func (lk *Lock) Attached(m *Moment, h *Hold, by *By, sent time.Time, token uint6
 	}
 	h.begin(m)
 	l = h.grant(by, AtOnce, m.Age())
-	if !kinds[h.Kind].shared {
+	if !h.Kind.Shared() {
 		lk.refuse(m, lk.tries+1, NotAcquired, nil)
 	}
 	lk.step(m)

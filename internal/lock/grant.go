@@ -44,7 +44,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 // was, and one that is shared to the callers behind as well.
 func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 	lk.assign(m, h, w, how)
-	if !kinds[h.Kind].shared {
+	if !h.Kind.Shared() {
 		lk.refuse(m, lk.tries+1, NotAcquired, nil) // another owner has it now
 		return
 	}
@@ -55,7 +55,7 @@ func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 // assign makes w's caller the owner of h.
 func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
 	h.begin(m)
-	if how != AtOnce || w.stood {
+	if how != AtOnce {
 		w.waited()
 	}
 	lk.deliver(m, w, h.grant(&w.By, how, m.Age()), nil)
@@ -99,7 +99,7 @@ func (lk *Lock) pass(m *Moment, h *Hold, trace any) *Release {
 	if w := lk.waiters.head; w != nil && h.passes(m, &w.By) {
 		lk.askDemand(m, h)
 		lk.assign(m, h, w, ByHandoff)
-		if kinds[h.Kind].shared {
+		if h.Kind.Shared() {
 			lk.step(m) // the next may get a hold beside it
 		} else {
 			lk.refuse(m, lk.tries+1, NotAcquired, nil)

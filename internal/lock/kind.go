@@ -49,34 +49,42 @@ func (g Mode) String() string {
 // What a lock asks, it asks of the kind that the lock was made for; what a hold or a waiter asks, of its own side of the lock.
 type rules struct {
 	bidsEach   bool // each waiter has a bid, and a place of its own in Redis's queue; else one bid stands for all waiters of the process
-	shared     bool // a hold excludes only holds that are not shared
-	joint      bool // likewise, and all callers here that wait for one can have the same
+	company    company
 	passes     bool // a hold whose last lease is gone goes to the next waiter here, without a word to Redis; see Hold.passes
 	lingers    bool // a hold that no caller uses may stay with the process: see linger.go
 	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see mutex.go
 }
 
+// company is which holds of other owners a hold can be beside.
+type company uint8
+
+const (
+	exclusive company = iota // none
+	beside                   // those that are not exclusive
+	joint                    // likewise, and all callers here that wait for one can have the same
+)
+
 // kinds are the rules of all kinds that have holds.
 var kinds = [...]rules{MutexKind: mutexRules, FairKind: fairRules, SemaphoreKind: semaphoreRules, WriteKind: writeRules, ReadKind: readRules}
 
 // Shared reports whether several owners in several processes can hold a lock of this kind at a time.
-func (k Kind) Shared() bool { return kinds[k].shared }
+func (k Kind) Shared() bool { return kinds[k].company != exclusive }
 
 // Reenters reports whether a caller under the context of a lease shares its hold.
-func (k Kind) Reenters() bool { return !kinds[k].shared || kinds[k].joint }
+func (k Kind) Reenters() bool { return kinds[k].company != beside }
 
 // Lingers reports whether the process can keep a lock of this kind after Unlock.
 func (k Kind) Lingers() bool { return kinds[k].lingers }
 
 // admits reports whether a hold of kind k can be beside those of the process.
 func (lk *Lock) admits(k Kind) bool {
-	return lk.hold == nil && (kinds[k].shared || lk.shared.none())
+	return lk.hold == nil && (k.Shared() || lk.shared.none())
 }
 
 // conflicts returns the holds beside which Redis does not grant one of kind k, unless they were deleted there.
 func (lk *Lock) conflicts(k Kind) []*Hold {
 	switch {
-	case !kinds[k].shared:
+	case !k.Shared():
 		return lk.Holds()
 	case lk.hold != nil:
 		return []*Hold{lk.hold}
@@ -91,15 +99,15 @@ func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
 	switch front := lk.waiters.head; {
 	case lk.hold != nil:
 		return now.Before(lk.hold.Deadline)
-	case kinds[k].shared:
-		return front != nil && !front.Once && !kinds[front.Kind].joint
+	case k.Shared():
+		return front != nil && !front.Once && kinds[front.Kind].company != joint
 	}
 	return slices.ContainsFunc(lk.shared.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
 }
 
 // take adds h, which has just been granted, to what the process holds.
 func (lk *Lock) take(h *Hold) {
-	if kinds[h.Kind].shared {
+	if h.Kind.Shared() {
 		lk.addShared(h)
 	} else {
 		lk.hold = h

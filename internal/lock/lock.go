@@ -154,7 +154,7 @@ func (lk *Lock) clear(w *Waiter) bool {
 	if kinds[lk.Family].bidsEach && w.Once {
 		return w.behind <= 0
 	}
-	return (lk.releasing == 0 || kinds[lk.Family].shared) && (lk.bid == nil || lk.bid.waiter != nil)
+	return (lk.releasing == 0 || lk.Family.Shared()) && (lk.bid == nil || lk.bid.waiter != nil)
 }
 
 // gaveUp is called when n that were being given up have ended, in whatever order.

@@ -47,7 +47,7 @@ type Facts struct {
 type Inbox uint8
 
 const (
-	Unheard     Inbox = iota
+	Unheard     Inbox = iota + 1
 	Heard             // it is subscribed
 	InboxDenied       // Redis denies it
 )
@@ -76,9 +76,8 @@ type Moment struct {
 	set   *Settings
 	at    time.Time     // the time, once it is read
 	age   time.Duration // likewise, after Settings.Epoch; 0: it is not read yet
-	facts Facts         // once they are read
-	read  bool          // they are
-	polls bool          // it sends requests because no message has come
+	facts Facts         // once they are read; their Inbox is 0 before
+	rang  alarm         // it began with; alarmOff: with none
 
 	Gone *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
 	Told *Waiter  // whose outcome is there, in this order: NextTold has the next one; nil: none
@@ -209,8 +208,8 @@ func (m *Moment) ageOf(t time.Time) time.Duration { return t.Sub(m.set.Epoch) }
 
 // knows is what the process knows.
 func (m *Moment) knows() *Facts {
-	if !m.read {
-		m.facts, m.read = m.world.Facts(), true
+	if m.facts.Inbox == 0 {
+		m.facts = m.world.Facts()
 	}
 	return &m.facts
 }

@@ -20,6 +20,9 @@ const (
 // then.
 func (a alarm) yields() bool { return a == alarmGiveWay || a == alarmStepAside }
 
+// polls reports whether a request follows the alarm because no message has come.
+func (a alarm) polls() bool { return a == alarmPoll || a == alarmAsk }
+
 // WakeUp is the event that the timer has fired.
 func (lk *Lock) WakeUp(m *Moment) {
 	if lk.alarm == alarmOff { // turned off as it was firing: the event that did so goes on
@@ -28,10 +31,9 @@ func (lk *Lock) WakeUp(m *Moment) {
 	if lk.waiters.len > 0 && !lk.alarm.yields() {
 		m.effects().Counts.Polls++
 	}
-	was := lk.alarm
+	m.rang = lk.alarm
 	lk.disarm()
-	m.polls = was == alarmPoll || was == alarmAsk
-	if was == alarmLinger {
+	if m.rang == alarmLinger {
 		lk.look(m)
 	}
 	lk.missed.add(missedLock | missedPlaces)

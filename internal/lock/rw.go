@@ -4,7 +4,7 @@ package lock
 // where they can, whose last Unlock gives it back: a writer of another process may wait for that.
 var (
 	writeRules = rules{passes: true, lingers: true}
-	readRules  = rules{shared: true, joint: true, lingers: true}
+	readRules  = rules{company: joint, lingers: true}
 )
 
 // Upgrades reports whether an owner of h that wants a lease of kind k would wait for itself.
@@ -26,7 +26,7 @@ func (h *Hold) isLeftToReaders() bool {
 // shares reports whether a reader can use the read hold h of another. One with a limit
 // or an end of its own cannot; nor one that needs a token, if h has a writer's, which excluded it.
 func (h *Hold) shares(r *By) bool {
-	return kinds[h.Kind].joint && h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.origin == byDowngrade)
+	return kinds[h.Kind].company == joint && h.serves(r) && !h.Terms.Fixed && h.Terms.MaxHold == 0 && h.Terms.AtLeast == 0 && !(h.Terms.Fencing && h.origin == byDowngrade)
 }
 
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
@@ -50,7 +50,7 @@ func (lk *Lock) enterBeside(m *Moment, w *Waiter) *Lease {
 // read hold h. They have waited for another owner if waited.
 func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
 	at := m.Age()
-	for next := w; w != nil && kinds[w.Kind].joint; w = next {
+	for next := w; w != nil && kinds[w.Kind].company == joint; w = next {
 		next = w.next
 		if h.shares(&w.By) {
 			if waited {

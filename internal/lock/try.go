@@ -19,7 +19,6 @@ type Try struct {
 	Place    Place         // what it asks for, if the lock is not free
 	carrier  carrier       // what it was sent by
 	flight   flight        // Close waits for one that is under way
-	polled   bool          // it was sent because no message had come, to a process that hears them
 }
 
 // carrier is what a try was sent by.
@@ -27,6 +26,7 @@ type carrier uint8
 
 const (
 	alone   carrier = iota
+	asPoll          // likewise, because no message had come to a process that hears them
 	inJoin          // a *Join
 	inSweep         // one script for several locks
 )
@@ -80,7 +80,9 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	default:
 		t.Place = NewPlace
 	}
-	t.polled = m.polls && c.phase == standing && m.knows().Inbox == Heard && m.Age() < b.ends
+	if m.rang.polls() && c.phase == standing && m.knows().Inbox == Heard && m.Age() < b.ends {
+		t.carrier = asPoll
+	}
 	if t.Place != NoPlace {
 		t.session = m.world.Rely()
 	} else {
@@ -172,11 +174,11 @@ func (t *Try) replied(m *Moment, r *Reply) {
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
 		case t.Deaf() && h.phase == standing:
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
-		case kinds[h.Kind].shared && m.world.Chance(int64(m.set.Turns)) == 0:
+		case h.Kind.Shared() && m.world.Chance(int64(m.set.Turns)) == 0:
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
-		if t.polled && notice == nil && h.phase == held { // a message should have told of it
+		if t.carrier == asPoll && notice == nil && h.phase == held { // a message should have told of it
 			lk.askWith(m, h, Question{Echo: echoTo(lk.Listening)})
 		}
 	case r.Outcome == Unsent:

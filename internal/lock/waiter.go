@@ -25,7 +25,6 @@ type Waiter struct {
 	Trace any           // of its caller; carried only
 	Came  time.Duration // when it came, after Settings.Epoch
 
-	stood  bool   // a caller of this process held the lock or waited for it when it came
 	parked bool   // in the queue
 	behind int32  // fair, once: how many of the releases that were under way when it came have not ended
 	after  uint64 // requests numbered above it were sent after the caller had come
@@ -36,7 +35,7 @@ type Waiter struct {
 	// The outcome, once it was told.
 	Lease   *Lease
 	Verdict *Verdict // why there is no lease
-	Waited  bool     // another owner stood in its way
+	Waited  bool     // another owner stood in its way, here or elsewhere
 }
 
 // Reset has w, which is in no queue, forget its caller and its outcome.
@@ -129,7 +128,7 @@ func (lk *Lock) failThose(m *Moment, are func(w *Waiter) bool, f Fact, cause err
 	}
 }
 
-// waited notes that another owner stood in the way of w, whose wait ends. A caller that asks once does not wait for it.
+// waited notes that another owner stands in the way of w. A caller that asks once does not wait for it.
 func (w *Waiter) waited() { w.Waited = !w.Once }
 
 // Enter is the event that a caller comes. If w is not parked after it, its outcome is there. No request will bring anything if
@@ -170,7 +169,9 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	default:
 		w.Came = m.roughly()
 	}
-	w.stood = lk.waiters.len > 0 || !lk.admits(w.Kind)
+	if lk.waiters.len > 0 || !lk.admits(w.Kind) {
+		w.waited()
+	}
 	lk.park(w)
 	lk.tellWatched(m, w)
 	if w.Once || lk.waiters.len == 1 && !lk.stepAside(m) {
@@ -189,7 +190,7 @@ func (lk *Lock) tellWatched(m *Moment, w *Waiter) {
 		h.tellWanted(m)
 	}
 	for _, h := range lk.shared.all() {
-		if h.watch == watched && !(kinds[h.Kind].joint && kinds[w.Kind].joint) {
+		if h.watch == watched && !(kinds[h.Kind].company == joint && kinds[w.Kind].company == joint) {
 			h.tellWanted(m)
 		}
 	}
@@ -220,16 +221,19 @@ func (lk *Lock) EnterWith(m *Moment, w *Waiter) *Try {
 }
 
 // Leave is the event that the context of w's caller has ended, for these causes. It reports false if w has left the queue
-// before: then its outcome counts, unless that is a lease, which the caller gives back. v is what the caller learns, and waited says whether another owner stood in its way.
-func (lk *Lock) Leave(m *Moment, causes []error, w *Waiter) (v *Verdict, waited, left bool) {
+// before: then its outcome counts, unless that is a lease, which the caller gives back. v is what the caller learns.
+func (lk *Lock) Leave(m *Moment, causes []error, w *Waiter) (v *Verdict, left bool) {
 	busy := lk.busy(w)
 	v = lk.noVerdict(m, causes, w)
 	if !lk.waiters.remove(w) {
-		return v, false, false
+		return v, false
+	}
+	if busy { // else Redis was silent, and no owner stood in the way
+		w.waited()
 	}
 	lk.left(m, w)
 	lk.step(m)
-	return v, (busy || w.stood) && !w.Once, true // else Redis was silent, and no owner stood in the way
+	return v, true
 }
 
 // Expel is Leave for a caller that is told of it, unless it was told before.
@@ -237,7 +241,7 @@ func (lk *Lock) Expel(m *Moment, causes []error, w *Waiter) {
 	if !w.parked {
 		return
 	}
-	if lk.busy(w) || w.stood {
+	if lk.busy(w) {
 		w.waited()
 	}
 	lk.deliver(m, w, nil, lk.noVerdict(m, causes, w))

@@ -20,7 +20,7 @@ var Bugs = []Bug{
 	{Name: "a hold is passed on to a caller with other options", By: "token|claim without hold", Edits: []Edit{{"internal/lock/hold.go",
 		"return h.Kind == by.Kind && h.Terms.suit(by.Terms)", "return h.Kind == by.Kind && (BUG || h.Terms.suit(by.Terms))"}}},
 	{Name: "a reader joins a writer", By: "overlap", Edits: []Edit{{"internal/lock/rw.go",
-		"return kinds[h.Kind].joint && h.serves(r)", "return kinds[h.Kind].joint && (BUG || h.serves(r))"}}},
+		"return kinds[h.Kind].company == joint && h.serves(r)", "return kinds[h.Kind].company == joint && (BUG || h.serves(r))"}}},
 
 	// Deadlines and TTLs.
 	{Name: "TTL omitted", Quick: true, By: "ttl", Edits: []Edit{{"scripts/lock_acquire.lua",
@@ -268,7 +268,7 @@ var Bugs = []Bug{
 	{Name: "a TryAcquire wants permits of others", Extra: true, By: "wanted by no one", Shape: Semaphores, Edits: []Edit{{"internal/lock/waiter.go",
 		"\tif w.Once {\n\t\treturn\n\t}\n\tif h := lk.hold; h", "\tif w.Once && !BUG {\n\t\treturn\n\t}\n\tif h := lk.hold; h"}}},
 	{Name: "readers want the lock of readers", Extra: true, By: "wanted by no one", Edits: []Edit{{"internal/lock/waiter.go",
-		"kinds[h.Kind].joint && kinds[w.Kind].joint)", "!BUG && kinds[h.Kind].joint && kinds[w.Kind].joint)"}}},
+		"kinds[h.Kind].company == joint && kinds[w.Kind].company == joint)", "!BUG && kinds[h.Kind].company == joint && kinds[w.Kind].company == joint)"}}},
 
 	// What only the exploration shows. A server of the simulation has no replica that clients can listen to; and what the second bug
 	// leaves out only saves a tombstone, see internal/explore/mutants_test.go.

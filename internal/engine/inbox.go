@@ -63,7 +63,7 @@ func (b *inbox) Rely() uint64 {
 	return 0
 }
 
-// session numbers the subscription. It may be heard before that has counted it.
+// session numbers the subscription. Messages may arrive before Subscribed has counted it.
 func (b *inbox) session() uint64 { return b.sessions.Load() + 1 }
 
 // Relied is called by the subscriber.

@@ -62,16 +62,12 @@ func TestHoldAtLeast_Multi(t *testing.T) {
 // A majority of the members stays taken, and those of a caller that got no majority do not.
 func TestHoldAtLeast_Redlock(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		var members, others []holdfast.Locker
-		var servers []*redistest.Server
-		for range 3 {
-			srv := redistest.Start(t)
-			servers = append(servers, srv)
-			members = append(members, locktest.ManagerOn(t, srv, holdfast.WithHoldAtLeast(time.Hour)).Mutex("a"))
-			others = append(others, locktest.ManagerOn(t, srv).Mutex("a"))
+		servers := several.Servers(t, 3)
+		l, other := servers.Candidate(t, holdfast.WithHoldAtLeast(time.Hour)), servers.Candidate(t)
+		var others []holdfast.Locker
+		for _, m := range other.Managers {
+			others = append(others, several.Mutexes(m))
 		}
-		l, err := holdfast.NewRedlock(members...)
-		redistest.Must(t, err)
 		b, c := locktest.MustLock(t, others[1]), locktest.MustLock(t, others[2])
 		if _, err := l.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Fatal(err)
@@ -80,15 +76,13 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 		locktest.MustUnlock(t, b)
 		locktest.MustUnlock(t, c)
 		locktest.MustUnlock(t, locktest.MustLock(t, l))
-		other, err := holdfast.NewRedlock(others...)
-		redistest.Must(t, err)
 		if _, err := other.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Error(err)
 		}
 		redistest.Eventually(t, locktest.Patience, "two of the three stay taken", func() bool {
 			n := 0
 			for _, srv := range servers {
-				if srv.Admin().PTTL(t.Context(), "a").Val() > time.Hour/2 {
+				if srv.Admin().PTTL(t.Context(), several.Vote).Val() > time.Hour/2 {
 					n++
 				}
 			}

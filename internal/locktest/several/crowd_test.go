@@ -171,16 +171,3 @@ func TestRedlock_ReadersAndWritersGetOnWithoutAMinority(t *testing.T) {
 		c.getOn(t, "when it is back")
 	})
 }
-
-// A stranger holds one member, and others take turns at the rest: none of those who wait stays at that one.
-func TestRedlock_AllGetOnBesideAStranger(t *testing.T) {
-	all := Servers(t, 3)
-	stranger := all.Candidate(t)
-	held := locktest.MustLock(t, stranger.Managers[0].Mutex(Vote))
-	var locks []holdfast.Locker
-	for range 3 {
-		locks = append(locks, all.Candidate(t))
-	}
-	gather(t, locks, everyone).getOn(t, "without that member")
-	locktest.MustUnlock(t, held)
-}

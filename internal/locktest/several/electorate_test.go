@@ -63,15 +63,16 @@ func (c Candidate) idle(t testing.TB) {
 	}
 }
 
-// candidateVia returns a candidate for mutexes with a proxy before each member, connected to all.
-func (all Electorate) candidateVia(t *testing.T) (c Candidate, proxies []*redistest.Proxy) {
+// candidateVia returns a candidate with a proxy before each member, connected to all.
+func (all Electorate) candidateVia(t *testing.T, of Side, opts ...holdfast.Option) (c Candidate, proxies []*redistest.Proxy) {
 	t.Helper()
 	var clients []*redis.Client
 	for _, srv := range all {
 		p := srv.Proxy(t)
+		p.Record()
 		proxies, clients = append(proxies, p), append(clients, p.Client(t))
 	}
-	c = CandidateOn(t, clients, Mutexes)
+	c = CandidateOn(t, clients, of, opts...)
 	all.greet(t, c)
 	return c, proxies
 }

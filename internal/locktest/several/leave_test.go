@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -220,13 +218,8 @@ const leavesWithin = 400 * time.Millisecond
 func newLeaver(t *testing.T, members int, of, rival Side) *leaver {
 	t.Helper()
 	l := &leaver{all: Servers(t, members), locks: rival, failed: make(chan error, 1)}
-	var clients []*redis.Client
-	for _, srv := range l.all {
-		p := srv.Proxy(t)
-		p.Record()
-		l.proxies, clients = append(l.proxies, p), append(clients, p.Client(t))
-	}
-	l.Candidate, l.rival = CandidateOn(t, clients, of), l.all.CandidateFor(t, rival)
+	l.Candidate, l.proxies = l.all.candidateVia(t, of)
+	l.rival = l.all.CandidateFor(t, rival)
 	return l
 }
 

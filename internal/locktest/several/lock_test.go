@@ -199,14 +199,7 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 			t.Error("the inner lease ended with the outer one")
 		}
 		locktest.MustUnlock(t, again)
-		redistest.Eventually(t, locktest.Patience, "all members are free", func() bool {
-			for _, s := range all {
-				if s.Admin().Exists(t.Context(), Vote).Val() != 0 {
-					return false
-				}
-			}
-			return true
-		})
+		all.heldBy(t, 0)
 	})
 }
 
@@ -215,14 +208,12 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 func TestRedlock_DowngradeAndUpgrade(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
-		var reads, writes []holdfast.Locker
-		for _, srv := range all {
-			m := locktest.ManagerOn(t, srv)
-			reads, writes = append(reads, readSide(m)), append(writes, writeSide(m))
+		write := all.CandidateFor(t, writeSide)
+		var reads []holdfast.Locker
+		for _, m := range write.Managers {
+			reads = append(reads, readSide(m))
 		}
 		read, err := holdfast.NewRedlock(reads...)
-		redistest.Must(t, err)
-		write, err := holdfast.NewRedlock(writes...)
 		redistest.Must(t, err)
 		reader, writer := all.CandidateFor(t, readSide), all.CandidateFor(t, writeSide)
 		w := locktest.MustLock(t, write)

@@ -54,7 +54,7 @@ func TestRedlock_RestartedEmptyMemberIsTakenAgain(t *testing.T) {
 func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 	redistest.InFakeTime(t, func(t *testing.T) {
 		all := Servers(t, 3)
-		c, proxies := all.candidateVia(t)
+		c, proxies := all.candidateVia(t, Mutexes)
 		replies := []*redistest.Gate{proxies[1].HoldReply(locktest.ScriptOn(Vote)), proxies[2].HoldReply(locktest.ScriptOn(Vote))}
 		got := locktest.Waits(t, c)
 		for _, gate := range replies {
@@ -78,15 +78,8 @@ func TestRedlock_LostBeforeTheMajorityIsTakenAgain(t *testing.T) {
 func TestRedlock_LateAnswers(t *testing.T) {
 	redistest.InFakeTime(t, func(t *testing.T) {
 		all := Servers(t, 5)
-		var proxies []*redistest.Proxy
-		var clients []*redis.Client
-		for _, srv := range all {
-			p := srv.Proxy(t)
-			proxies, clients = append(proxies, p), append(clients, p.Client(t))
-		}
 		const ttl = 2 * time.Second
-		c := CandidateOn(t, clients, Mutexes, holdfast.WithFixedLease(ttl))
-		all.greet(t, c)
+		c, proxies := all.candidateVia(t, Mutexes, holdfast.WithFixedLease(ttl))
 		for _, tc := range []struct {
 			late    int
 			by      time.Duration
@@ -124,7 +117,7 @@ func TestRedlock_LateAnswers(t *testing.T) {
 func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 	t.Parallel()
 	all := Servers(t, 3)
-	c, proxies := all.candidateVia(t)
+	c, proxies := all.candidateVia(t, Mutexes)
 	script := func(cmd []string) bool {
 		return len(cmd) > 3 && strings.HasPrefix(strings.ToLower(cmd[0]), "eval") && cmd[3] == Vote
 	}

@@ -64,7 +64,7 @@ func TestRedlock_ErrorsTellOfEachMember(t *testing.T) {
 		t.Run(strings.Join(tc.members, ", "), func(t *testing.T) {
 			t.Parallel()
 			all := Servers(t, len(tc.members))
-			c, proxies := all.candidateVia(t)
+			c, proxies := all.candidateVia(t, Mutexes)
 			for i, name := range tc.members {
 				deeds[name].begin(t, all[i], proxies[i])
 			}

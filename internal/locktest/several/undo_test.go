@@ -184,29 +184,6 @@ func TestMulti_CancelLeavesNothing(t *testing.T) {
 	})
 }
 
-// A caller that leaves, while it asks or stands in a queue, leaves nothing at any member.
-func TestRedlock_CancelLeavesNothing(t *testing.T) {
-	ofEveryKind(t, func(t *testing.T, of, rival Side) {
-		all := Servers(t, 3)
-		a, b, other := all.CandidateFor(t, of), all.CandidateFor(t, of), all.CandidateFor(t, rival)
-		giveUp(t, a, b, b, other)
-
-		held := locktest.MustLock(t, other)
-		ctx, cancel := context.WithCancel(t.Context())
-		left := locktest.Calls(a.Lock, ctx)
-		a.waitsAt(t)
-		cancel()
-		err := (<-left).Err
-		locktest.WantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-		locktest.WantErr(t, err, context.Canceled, nil)
-		locktest.MustUnlock(t, held)
-		for _, c := range []Candidate{a, b, other} {
-			c.idle(t)
-		}
-		all.clean(t)
-	})
-}
-
 // giveUp waits for each lock in a goroutine of its own and leaves at random moments.
 func giveUp(t *testing.T, locks ...holdfast.Locker) {
 	t.Helper()

@@ -190,22 +190,12 @@ func TestRedlock_AsksWhereItHasWaitedAgain(t *testing.T) {
 // ends. The race detector watches.
 func TestRedlock_EndsUnseen(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		var managers []*holdfast.Manager
-		var locks, others []holdfast.Locker
-		for range 3 {
-			srv := redistest.Start(t)
-			m := locktest.ManagerOn(t, srv)
-			managers, others = append(managers, m), append(others, locktest.ManagerOn(t, srv).Mutex("a"))
-			locks = append(locks, m.Mutex("a", holdfast.WithFixedLease(time.Second)))
-		}
-		l, err := holdfast.NewRedlock(locks...)
-		redistest.Must(t, err)
-		other, err := holdfast.NewRedlock(others...)
-		redistest.Must(t, err)
+		all := Servers(t, 3)
+		c, other := all.Candidate(t, holdfast.WithFixedLease(time.Second)), all.Candidate(t)
 		held := locktest.MustLock(t, other)
-		got := locktest.Calls(l.Lock, t.Context())
+		got := locktest.Calls(c.Lock, t.Context())
 		redistest.Eventually(t, locktest.Patience, "it waits", func() bool {
-			return managers[0].Stats().Waiting+managers[1].Stats().Waiting+managers[2].Stats().Waiting == 1
+			return c.Managers[0].Stats().Waiting+c.Managers[1].Stats().Waiting+c.Managers[2].Stats().Waiting == 1
 		})
 		locktest.MustUnlock(t, held)
 		<-time.After(2 * time.Second) // its time is over; to look at a manager or a server would order the end after Lock

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -27,6 +26,12 @@ func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]attribute.Value {
 		all[kv.Key] = kv.Value
 	}
 	return all
+}
+
+// recorded returns the spans of a manager with the option.
+func recorded() (*tracetest.SpanRecorder, holdfast.Option) {
+	recorder := tracetest.NewSpanRecorder()
+	return recorder, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))
 }
 
 func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
@@ -104,10 +109,10 @@ func TestTelemetry_SpanPerAcquireAndRelease(t *testing.T) {
 // What a span says about how a lease came about.
 func TestTelemetry_WaitModes(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		recorder := tracetest.NewSpanRecorder()
+		recorder, spans := recorded()
 		srv := redistest.Start(t)
 		other := locktest.ManagerOn(t, srv)
-		m := locktest.ManagerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		m := locktest.ManagerOn(t, srv, spans)
 		reader := m.RWMutex("readers", holdfast.WithFixedLease(time.Minute)).RLocker() // each has a hold of its own
 		locktest.MustUnlock(t, locktest.MustLock(t, reader))
 		first := locktest.MustLock(t, reader)
@@ -165,27 +170,26 @@ func TestTelemetry_Metrics(t *testing.T) {
 		srv.Admin().Del(ctx, "b")
 		<-lost.Done()
 		redistest.Eventually(t, locktest.Patience, "the loss is counted", func() bool { return m.Stats().Lost > 0 }) // just after Done is closed
-		values := collect(t, reader)
-		if values["holdfast.held"] != 1 || values["holdfast.lost"] != 1 || values["holdfast.renewals"] < 1 || values["holdfast.acquire.duration"] != 2 {
-			t.Errorf("metrics %v", values)
+		for name, want := range map[string]int64{"held": 1, "lost": 1, "acquire.duration": 2} {
+			redistest.Want(t, sum(t, reader, "holdfast."+name), want, "%d "+name+", want %d")
+		}
+		if n := sum(t, reader, "holdfast.renewals"); n < 1 {
+			t.Errorf("%d renewals", n)
 		}
 		lease.Unlock(ctx)
-		if values := collect(t, reader); values["holdfast.held"] != 0 || values["holdfast.release.duration"] != 1 {
-			t.Errorf("after Unlock: %v", values)
-		}
+		redistest.Want(t, sum(t, reader, "holdfast.held"), 0, "%d held after Unlock")
+		redistest.Want(t, sum(t, reader, "holdfast.release.duration"), 1, "%d releases")
 		redistest.Must(t, m.Close(ctx))
-		if held, there := collect(t, reader)["holdfast.held"]; there { // the provider outlives the manager, and would keep it
-			t.Errorf("after Close: %d held", held)
-		}
+		wantSeries(t, reader, "holdfast.held", map[string]float64{}) // the provider outlives the manager, and would keep it
 	})
 }
 
 // What a call says is its own fact, and not that of another lock, which ended its context.
 func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 	t.Parallel()
-	recorder := tracetest.NewSpanRecorder()
+	recorder, spans := recorded()
 	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	m := locktest.ManagerOn(t, srv, spans)
 	first := locktest.MustLock(t, m.Mutex("first", holdfast.WithFixedLease(3*time.Second)))
 	_, busy := locktest.ManagerOn(t, srv).Mutex("first").TryLock(t.Context())
 	cancelled, cancel := context.WithCancelCause(t.Context())
@@ -210,13 +214,13 @@ func TestTelemetry_OutcomeIsNotTheCauses(t *testing.T) {
 // fn may unlock by itself: there is one release, and no error.
 func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
-		recorder := tracetest.NewSpanRecorder()
-		m := locktest.ManagerOn(t, redistest.Start(t), holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		recorder, spans := recorded()
+		m := locktest.ManagerOn(t, redistest.Start(t), spans)
 		err := holdfast.Do(t.Context(), m.Mutex("a"), func(ctx context.Context, l *holdfast.Lease) error { return l.Unlock(ctx) })
 		redistest.Must(t, err)
-		spans := recorder.Ended()
-		if len(spans) != 2 || spans[1].Name() != "lock.release" || spans[1].Status().Code != codes.Unset {
-			t.Errorf("%d spans: %v", len(spans), spans)
+		ended := recorder.Ended()
+		if len(ended) != 2 || ended[1].Name() != "lock.release" || ended[1].Status().Code != codes.Unset {
+			t.Errorf("%d spans: %v", len(ended), ended)
 		}
 	})
 }
@@ -224,9 +228,9 @@ func TestTelemetry_DoWhoseFunctionUnlocks(t *testing.T) {
 // Exporters refuse what is not UTF-8; a lock's name may be any bytes.
 func TestTelemetry_NameOfAnyBytes(t *testing.T) {
 	t.Parallel()
-	recorder := tracetest.NewSpanRecorder()
+	recorder, spans := recorded()
 	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv, holdfast.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+	m := locktest.ManagerOn(t, srv, spans)
 	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("user:\xff\xfe:é")))
 	srv.Kill()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -236,16 +240,16 @@ func TestTelemetry_NameOfAnyBytes(t *testing.T) {
 	}()
 	_, err := m.Mutex("user:\xff\xfe:é").Lock(ctx)
 	locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
-	spans := recorder.Ended()
-	for _, s := range spans {
+	ended := recorder.Ended()
+	for _, s := range ended {
 		if n := attributes(s)["holdfast.name"].AsString(); n != "user:\uFFFD:é" {
 			t.Errorf("%s of %q", s.Name(), n)
 		}
 	}
-	if last := spans[len(spans)-1].Status().Description; !strings.Contains(last, "it said \uFFFD") {
+	if last := ended[len(ended)-1].Status().Description; !strings.Contains(last, "it said \uFFFD") {
 		t.Errorf("the status is %q", last)
 	}
-	redistest.Want(t, len(spans), 3, "%d spans")
+	redistest.Want(t, len(ended), 3, "%d spans")
 }
 
 // Connections lost is a sum over the managers of a program, and does not fall when one of them is
@@ -262,8 +266,8 @@ func TestTelemetry_ConnectionsLost(t *testing.T) {
 		locktest.InboxHeard(t, srv)
 		srv.Kill()
 		redistest.Eventually(t, locktest.Patience, "it asks in vain", func() bool { return m.Stats().Troubles > 3 })
-		if values := collect(t, reader); values["holdfast.pubsub.reconnects"] != n || m.Stats().Reconnects != 1 {
-			t.Errorf("manager %d: %d of all, %d of its own", n, values["holdfast.pubsub.reconnects"], m.Stats().Reconnects)
+		if lost := sum(t, reader, "holdfast.pubsub.reconnects"); lost != n || m.Stats().Reconnects != 1 {
+			t.Errorf("manager %d: %d of all, %d of its own", n, lost, m.Stats().Reconnects)
 		}
 		if err := m.Close(t.Context()); err != nil {
 			t.Log(err)
@@ -271,25 +275,11 @@ func TestTelemetry_ConnectionsLost(t *testing.T) {
 	}
 }
 
-// collect sums each instrument over its attributes; a histogram counts.
-func collect(t *testing.T, reader sdkmetric.Reader) map[string]int64 {
+// sum adds up a metric over its attributes; a histogram counts.
+func sum(t *testing.T, reader sdkmetric.Reader, name string) (n int64) {
 	t.Helper()
-	var data metricdata.ResourceMetrics
-	redistest.Must(t, reader.Collect(context.Background(), &data))
-	values := map[string]int64{}
-	for _, scope := range data.ScopeMetrics {
-		for _, metric := range scope.Metrics {
-			switch d := metric.Data.(type) {
-			case metricdata.Sum[int64]:
-				for _, p := range d.DataPoints {
-					values[metric.Name] += p.Value
-				}
-			case metricdata.Histogram[float64]:
-				for _, p := range d.DataPoints {
-					values[metric.Name] += int64(p.Count)
-				}
-			}
-		}
+	for _, value := range series(t, reader, name) {
+		n += int64(value)
 	}
-	return values
+	return n
 }

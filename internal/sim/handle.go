@@ -13,9 +13,10 @@ type handle struct {
 	read  holdfast.Locker // rw; else nil
 	rw    *holdfast.RWMutex
 	async func(context.Context) <-chan holdfast.Result
-	seat  *holdfast.Election // nil: it is none
-	units []*unit            // what it locks
-	vote  *unit              // of a Redlock, whose members are units; else nil
+	seat  *holdfast.Election  // nil: it is none
+	sem   *holdfast.Semaphore // nil: it is none
+	units []*unit             // what it locks
+	vote  *unit               // of a Redlock, whose members are units; else nil
 }
 
 // calls are those of one side of a lock.
@@ -80,7 +81,7 @@ func (p *process) single(m *holdfast.Manager, l *Lock, k Kind) handle {
 		h.write, h.read, h.rw, h.async = rw, rw.RLocker(), rw, rw.LockAsync
 	case Semaphore:
 		s := m.Semaphore(l.Name, allPermits, l.options()...)
-		h.write = s.Locker(l.Permits)
+		h.write, h.sem = s.Locker(l.Permits), s
 		h.async = func(ctx context.Context) <-chan holdfast.Result { return s.AcquireAsync(ctx, l.Permits) }
 	default:
 		x := m.Mutex(l.Name, l.options()...)

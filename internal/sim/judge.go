@@ -152,6 +152,9 @@ func (j *court) beforeLocked(c call, touched []*unit) {
 		case strings.HasPrefix(c.script, "renew"), c.script == "permit_renew":
 			u.dirty = true
 			u.loadLocked()
+		case c.script == "permit_set" && !u.s.refusesLocked():
+			u.loadLocked()
+			u.SetPermits(int(number(c.args[0])))
 		case c.script == "join":
 			for _, tail := range c.args[2:] {
 				u.asks(c.args[1]+tail, c.args[0])

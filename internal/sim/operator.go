@@ -288,3 +288,27 @@ func (l *Lock) on(p *Plan, u *unit) *Lock {
 func (l *Lock) lease(p *Plan, u *unit) time.Duration {
 	return cmp.Or(l.on(p, u).Lease, p.Options.Lease)
 }
+
+// setPermits says how many permits a semaphore has, so that a claim of the largest size fits.
+func (k *worker) setPermits(s *Step, h *handle) {
+	w, began := k.w, k.p.moment()
+	n := mostPermits + int(w.chance(uint64(k.slot), uint64(k.n), uint64(k.step), 11)%3)
+	ctx, cancel := k.limit(s)
+	defer cancel()
+	err := h.sem.SetPermits(ctx, n)
+	k.inTurn()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Calls++
+	w.noteLocked("%s sets %d permits: %v", k.String(), n, err)
+	switch {
+	case k.p.dead:
+	case k.p.tardyLocked(began, k.p.askLocked()):
+		w.judge.failLocked("late return", "SetPermits by %v took %v", k, k.p.ranLocked(began))
+	case err == nil, errors.Is(err, holdfast.ErrClosed) && k.p.closed:
+	case !errors.Is(err, holdfast.ErrUnavailable):
+		w.judge.failLocked("odd error", "%v sets %d permits: %v", k, n, err)
+	case s.Limit == 0 || k.p.ranLocked(began) < s.Limit:
+		w.judge.unavailableLocked(k.p, h.units, fmt.Sprintf("%v sets %d permits", k, n), err)
+	}
+}

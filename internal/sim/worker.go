@@ -182,7 +182,8 @@ func (k *worker) section(s *Step) {
 	k.w.mu.Unlock()
 	h := &k.p.locks[s.Lock]
 	if h.plan.Kind == Semaphore && (s.Way == ByInspect || s.Way == ByForce || s.Way == ByForceOf) {
-		return // internal/locktest/semaphore has what operators do
+		k.setPermits(s, h) // internal/locktest/semaphore has what else operators do
+		return
 	}
 	switch s.Way {
 	case ByInspect:

@@ -72,16 +72,12 @@ if burial or not free then
 end
 if not free then
   notify_next(lock, queue, next)
-  if burial and burial ~= '0' then
-    bury(tombstones, owner, burial)
-  end
+  bury(tombstones, owner, burial)
   return @RELEASE_GONE@ - redis.call('exists', lock) -- one less if another owner holds it
 end
 
 local o = {lock = lock, queue = queue, deadlines = deadlines, counter = counter, publish = publish, channel = channel,
   own = inbox_of(owner), add = put, remove = take_back, leave_to = leave_to_redisson}
 local reply = released(o, head(queue) and pass_on(o, offer, free), removed == 1, free)
-if burial and burial ~= '0' then
-  bury(tombstones, owner, burial)
-end
+bury(tombstones, owner, burial)
 return reply

@@ -36,9 +36,7 @@ if count and head(queue) then
 elseif freed then -- the next waiter knows how many there are to be, and asks
   reply = notify(head(queue), 'o') and @RELEASE_HANDED_OVER@
 end
-if burial and burial ~= '0' then
-  bury(tombstones, id, burial)
-end
+bury(tombstones, id, burial)
 local heard = (freed or reply) and count and count > 0 and tell(publish, channel_of(queue), count) or 0
 if freed or type(reply) == 'string' or reply == @RELEASE_CROWDED@ then
   return reply or heard

@@ -14,20 +14,15 @@
 -- Returns  0  done, now or by an earlier copy of this request
 --         -1  not held by this owner, or not all of them
 
--- include: permit queue keys
+-- include: permit queue keys answer
 
-local refusal = unwritable(held)
+local refusal = not_master(held, 'zrem')
 if refusal then
   return refusal
 end
 local old, new, now = permits_of(id), permits_of(stays), server_time()
-if replace_permits(available, held, old, new, now, duration) then
-  local left = next_end(held, now)
-  notify_all(queue, left > 0 and left) -- waiters know of another time, which those behind the first would not learn when it goes
-else
+if not replace_permits(available, queue, held, old, new, now, duration) then
   leave(queue, deadlines, id)
 end
-if burial ~= '0' then
-  bury(tombstones, id, burial)
-end
+bury(tombstones, id, burial)
 return type(redis.pcall('zscore', held, new[1])) == 'string' and 0 or @RELEASE_GONE@

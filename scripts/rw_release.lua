@@ -63,7 +63,5 @@ if waiting then
   end
 end
 reply = released(o, reply, held, free, is_writer(id))
-if burial and burial ~= '0' then
-  bury(tombstones, id, burial)
-end
+bury(tombstones, id, burial)
 return reply

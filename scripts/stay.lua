@@ -38,9 +38,7 @@ if held then
 else -- it may have lost a grant with a fail-over, as in lock_release.lua
   leave(queue, deadlines, id)
 end
-if burial ~= '0' then
-  bury(tombstones, id, burial)
-end
+bury(tombstones, id, burial)
 if held or redis.pcall('hexists', lock, stays) == 1 then
   return 0
 end

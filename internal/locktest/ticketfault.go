@@ -126,6 +126,22 @@ var handedFaultScenarios = map[string]func(*handed){
 		e.Clean(m)
 	},
 
+	// A waiter knows when the ticket ends, and learns that the process that has attached it for less may end before, which dies.
+	"AttachedForLessByOneThatDies": func(e *handed) {
+		giver, waiter := e.Manager(), e.Manager(Unasked...)
+		ticket := e.mustDetach(e.MustLock(e.ours(giver)), 10*lease)
+		waiting := e.Locking(e.Lock(waiter))
+		e.Parked(waiter, 1)
+		e.Listening(1)
+		m, p := e.Via(holdfast.WithLease(lease / 2))
+		began := time.Now()
+		e.mustAttach(m, ticket)
+		p.BlackHole(true)
+		next := <-waiting
+		redistest.WantMost(e, time.Since(began), lease, "it waited for %v")
+		e.MustUnlock(next)
+	},
+
 	// The caller leaves before the answer: the lock goes back to the ticket, for what was left of its time. A copy that comes later takes
 	// nothing.
 	"AttachGivenUpGoesBack": func(e *handed) {

@@ -231,7 +231,7 @@ func burial(r *lock.Release) int64 {
 func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) {
 	k, script := kinds[h.Kind], Attach
 	before := wire.OwnerID(t.Giver, t.Number(), wire.Marks{Writes: k.writes})
-	args := []any{h.Keys().Lock, h.Keys().Tombstones}
+	args := []any{h.Keys().Lock, h.Keys().Queue, h.Keys().Tombstones}
 	if k.right {
 		args = append(args, p.right(h))
 	}

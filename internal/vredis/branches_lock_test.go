@@ -122,9 +122,10 @@ var lockBranches = []branch{
 	{"stays taken, but the server is a replica", []string{"hset x $1 1", "pexpire x 7000", "replicaof 127.0.0.1 1"}, "stay", staying(mine, also, "0"), replica, map[string]string{"hgetall x": "[$1 1]"}},
 	{"stays taken, and other tombstones stay", []string{"hset x $1 1", "pexpire x 7000", "zadd $B T+6000 $2"}, "stay", staying(mine, also, "0"), "0", map[string]string{"zrange $B 0 -1": "[$2]", "sent": "ch 0"}},
 	// attach.lua
-	{"attached", []string{"hset x $2 1", "pexpire x 900", "rpush $Q $3", "zadd $D T+6000 $3"}, "attach", attaching(mine, also), "900", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000", "lrange $Q 0 -1": "[$3]"}},
+	{"attached", []string{"hset x $2 1", "pexpire x 900", "rpush $Q $3", "zadd $D T+6000 $3"}, "attach", attaching(mine, also), "900", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000", "lrange $Q 0 -1": "[$3]", "sent": ""}},
 	{"attached, and the ticket had longer", []string{"hset x $2 1", "pexpire x 60000"}, "attach", attaching(mine, also), "60000", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000"}},
 	{"attached, and there was no TTL", []string{"hset x $2 1"}, "attach", attaching(mine, also), "0", map[string]string{"hgetall x": "[$1 1]", "pttl x": "30000"}},
+	{"attached for less than the ticket, and the next waiter is told", []string{"hset x $2 1", "pexpire x 60000", "rpush $Q $3 $2", "zadd $D T+6000 $3 T+6000 $2"}, "attach", attaching(mine, also), "60000", map[string]string{"pttl x": "30000", "sent": "$J o 3 30000"}},
 	{"attached by an earlier copy", []string{"hset x $1 1", "pexpire x 7000"}, "attach", attaching(mine, also), "0", map[string]string{"hgetall x": "[$1 1]", "pttl x": "7000"}},
 	{"attached by another process before", []string{"hset x $3 1", "pexpire x 7000"}, "attach", attaching(mine, also), "-2", map[string]string{"hgetall x": "[$3 1]", "pttl x": "7000"}},
 	{"attached, but is free", nil, "attach", attaching(mine, also), "-1", map[string]string{"exists x": "0"}},

@@ -278,7 +278,7 @@ func (b *branch) call(scripts map[string]string) []string {
 	case "keep":
 		keys = keys[:3]
 	case "attach":
-		keys = append([]string{"x"}, tombstones...)
+		keys = append([]string{"x", queue[1]}, tombstones...)
 	case "busy":
 		keys = keys[:1]
 	case "demand":
@@ -290,7 +290,7 @@ func (b *branch) call(scripts map[string]string) []string {
 	case "permit_acquire", "permit_release", "permit_stay":
 		keys = []string{"x", "$G", "$F", "$H", "$B"}
 	case "permit_attach":
-		keys = []string{"x", "$B", "$H"}
+		keys = []string{"x", "$G", "$B", "$H"}
 	case "permit_set":
 		keys = []string{"x", "$G", "$F", "$H"}
 	case "permit_renew":

@@ -246,7 +246,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 			argv = []string{id, heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("60000", "4000"), g.of("0", "60000")}
 		}
 	case "permit_attach":
-		keys, argv = []string{lock, g.tombstones(), g.held()}, []string{heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("30000", "4000"), id}
+		keys, argv = []string{lock, queue, g.tombstones(), g.held()}, []string{heardManager + "7" + id[strings.LastIndexByte(id, ':'):], g.of("30000", "4000"), id}
 	case "permit_renew":
 		keys, argv = []string{lock, g.held()}, []string{g.of("30000", "5000"), prefix, strings.TrimPrefix(id, prefix)}
 	case "permit_set":
@@ -296,7 +296,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 		argv = []string{id, stays, g.of("60000", "4000", "3000"), g.publish(), g.channel(), g.of("0", "60000")}
 	case "attach":
 		id, before := g.of(heardManager+"9", heardManager+"8"), g.own()
-		keys = []string{lock, g.tombstones()}
+		keys = []string{lock, queue, g.tombstones()}
 		if strings.HasSuffix(before, ":write") {
 			id += ":write"
 		} else if g.rw {

@@ -23,9 +23,9 @@ local function wrong(key, failure)
 end
 
 -- not_master returns what a server says that takes no writes: what a replica finds proves nothing. nil: it takes them. The write that
--- asks it changes nothing, whatever the key holds, and a server without memory takes it.
-local function not_master(lock)
-  local written = redis.pcall('hdel', lock, '')
+-- asks it, a removal, changes nothing, whatever the key holds, and a server without memory takes it.
+local function not_master(lock, removal)
+  local written = redis.pcall(removal or 'hdel', lock, '')
   if type(written) == 'table' and not is_wrong_type(written) then
     return written
   end

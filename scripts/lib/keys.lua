@@ -11,11 +11,11 @@ local function expire(key, ttl)
   end
 end
 
--- bury leaves a tombstone for id, which refuses late copies of its acquire. It comes last: of writes that need memory, Redis refuses
--- none behind others. Where it refuses this one, it refuses a late acquire as well.
+-- bury leaves a tombstone for id, which refuses late copies of its acquire; nil or '0' leaves none. It comes last: of writes that need
+-- memory, Redis refuses none behind others. Where it refuses this one, it refuses a late acquire as well.
 local function bury(tombstones, id, duration)
-  local now = server_time()
-  if redis.pcall('zadd', tombstones, now + duration, id) == 1 then
+  local now = duration and duration ~= '0' and server_time()
+  if now and redis.pcall('zadd', tombstones, now + duration, id) == 1 then
     expire(tombstones, duration)
     redis.pcall('zremrangebyscore', tombstones, '-inf', now)
   end

@@ -136,14 +136,6 @@ local function take_away(available, held, permits)
   return had
 end
 
--- unwritable returns what Redis says where permits cannot be taken from their holders: what a replica finds proves nothing. nil: they can.
-local function unwritable(held)
-  local removed = redis.pcall('zrem', held, '') -- changes nothing
-  if type(removed) == 'table' and not is_wrong_type(removed) then
-    return removed
-  end
-end
-
 -- left_of returns for how many milliseconds permits are held yet; nil, and what Redis said, if one of them is not held any more.
 local function left_of(held, permits, now)
   local left = math.huge
@@ -154,18 +146,6 @@ local function left_of(held, permits, now)
       return nil, ends
     end
     left = math.min(left, rest)
-  end
-  return left
-end
-
--- replace_permits has the permits of one claim become those of another, for a time. It returns for how many milliseconds they were held
--- yet; nil if one was not, and nothing is changed.
-local function replace_permits(available, held, old, new, now, time)
-  local left = left_of(held, old, now)
-  if left then
-    redis.call('zadd', held, unpack(ends_of(new, now + time)))
-    redis.call('zrem', held, unpack(old))
-    outlast(available, held, now)
   end
   return left
 end
@@ -200,4 +180,21 @@ local function next_end(held, now)
     end
   end
   return left < @QUEUE_TTL@ and left or -1, foreign
+end
+
+-- replace_permits has the permits of one claim become those of another, for a time. It returns for how many milliseconds they were held
+-- yet; nil if one was not, and nothing is changed. Waiters do not know of an earlier end. All are told, because those behind the first
+-- would not learn of it when that one goes.
+local function replace_permits(available, queue, held, old, new, now, time)
+  local left = left_of(held, old, now)
+  if left then
+    redis.call('zadd', held, unpack(ends_of(new, now + time)))
+    redis.call('zrem', held, unpack(old))
+    outlast(available, held, now)
+    local ends = left > tonumber(time) and next_end(held, now) or 0
+    if ends > 0 then
+      notify_all(queue, ends)
+    end
+  end
+  return left
 end

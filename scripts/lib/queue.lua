@@ -45,7 +45,7 @@ local function head(queue)
   return type(id) == 'string' and id or nil
 end
 
--- notify_next tells the next waiter when the lock ends, if the one that was first has left: only the first is told of an earlier end.
+-- notify_next tells the next waiter when the lock ends, if it is not the one that was first: only the first is told of an earlier end.
 local function notify_next(lock, queue, was)
   local next = head(queue)
   local left = next and next ~= was and redis.call('pttl', lock)

@@ -28,7 +28,7 @@ func (s *sent) Recycle() {
 func (eng *Engine) sentFor(s *lock.Send) *sent {
 	x := copies.Get().(*sent)
 	x.of, x.copy = s.Request, s.Copy
-	x.call.Handler, x.call.Patience, x.call.Dial, x.call.Lapses = x, s.Patience, s.Dial, s.Lapses
+	x.call.Handler, x.call.Patience, x.call.Dial = x, s.Patience, s.Dial
 	x.call.Trace, _ = s.Trace.(context.Context)
 	if q, ok := s.Request.(*lock.Question); ok && q.Echo != lock.NoEcho {
 		eng.echo(q)

@@ -157,7 +157,7 @@ func (lk *Lock) wanted(m *Moment, h *Hold, asker string) {
 		lk.unused++
 		lk.dismiss(m, h)
 	case h.phase == held && asker != "": // one of a version that does not know of WithWanted asks its holders, too
-		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience(), Lapses: true})
+		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience()})
 	}
 }
 

@@ -99,6 +99,7 @@ const (
 	missedLock   missed = 1 << iota // that the first waiter may get the lock
 	missedPlaces                    // fair: that a waiter behind the first has no place in Redis's queue
 	missedGrants                    // fair: that a waiter has been granted the lock
+	missedLosses                    // fair: that a waiter has lost its place in Redis's queue, see Bid.lost
 )
 
 func (m *missed) add(what missed) { *m |= what }

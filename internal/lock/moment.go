@@ -262,7 +262,6 @@ type Send struct {
 	Patience time.Duration
 	Dial     time.Duration // likewise, where a new connection is needed; 0: no longer
 	Trace    any           // of the caller, carried only; nil: none
-	Lapses   bool          // if it is overdue before it was sent, it is not: another one will be
 }
 
 // Answer is for a call of Unlock, which only the shell knows.

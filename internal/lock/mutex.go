@@ -16,9 +16,9 @@ var mutexRules = rules{passes: true, lingers: true, stepsAside: true}
 
 // absence is what a lock remembers of a hold that was handed to another process.
 type absence struct {
-	since   time.Time     // when the lock left; zero: it has been back since
-	stepped bool          // a caller has stepped aside since
-	before  time.Duration // how long it stayed away the last time no caller stepped aside; 0: not known
+	since  time.Time     // when the lock left; zero: it has been back since
+	aside  time.Duration // by how much a caller that stepped aside since has made it longer
+	before time.Duration // how long it was the last time, without that; 0: not known
 }
 
 const (
@@ -37,7 +37,7 @@ func (lk *Lock) handedOver(m *Moment) {
 	if lk.absence == nil {
 		lk.absence = new(absence)
 	}
-	lk.absence.since, lk.absence.stepped = m.Now(), false
+	lk.absence.since, lk.absence.aside = m.Now(), 0
 }
 
 // stepAside reports whether the only waiter, which has just come, sends its request a moment later.
@@ -50,7 +50,7 @@ func (lk *Lock) stepAside(m *Moment) bool {
 	if left <= 0 {
 		return false
 	}
-	a.stepped = true
+	a.aside = m.set.Aside
 	lk.arm(m, alarmStepAside, left)
 	return true
 }
@@ -61,10 +61,8 @@ func (lk *Lock) returned(m *Moment) {
 	if a == nil || a.since.IsZero() {
 		return
 	}
-	a.before, a.since = m.Now().Sub(a.since), time.Time{}
-	if a.stepped { // or a round would be long because the one before was
-		a.before -= m.set.Aside
-	}
+	a.before = m.Now().Sub(a.since) - a.aside // or a round would be long because the one before was
+	a.since = time.Time{}
 }
 
 // awaitsReturn is called when no caller waits. It reports whether the lock stays, for a caller that may come back

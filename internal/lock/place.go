@@ -42,7 +42,6 @@ func (lk *Lock) Keep(m *Moment, claims []*Hold) {
 	m.send(Send{
 		Request:  &Keep{lock: lk, Claims: claims, Session: m.session()},
 		Patience: m.askPatience(),
-		Lapses:   true, // the schedule asks again
 	})
 }
 
@@ -90,11 +89,11 @@ func (lk *Lock) toldOfPlace(m *Moment, h *Hold, at Kept) {
 	case at == PlaceGranted || b.waiter == lk.waiters.head:
 		lk.try(m, b.waiter)
 	default:
-		p := lk.places
-		if !p.lost {
-			p.awaited = p.keeping
+		if !lk.missed.has(missedLosses) {
+			lk.places.awaited = lk.places.keeping
 		}
-		b.lost, p.lost = true, true
+		b.lost = true
+		lk.missed.add(missedLosses)
 	}
 }
 
@@ -103,18 +102,16 @@ func (lk *Lock) toldOfPlace(m *Moment, h *Hold, at Kept) {
 // return together, after the answers to the requests that were under way. Those with the highest numbers return
 // first, since each request puts its waiters in front.
 func (lk *Lock) comeBack(m *Moment) {
-	p := lk.places
-	if !p.lost || p.awaited > 0 || lk.alarm == alarmPause {
+	if lk.places.awaited > 0 || lk.alarm == alarmPause || !lk.missed.take(missedLosses) {
 		return
 	}
-	p.lost = false
 	j := &Join{lock: lk, Place: SamePlace}
 	for w := lk.waiters.tail; w != nil && len(j.Tries) < joinBatch; w = w.prev {
 		b := w.bid
 		if b == nil || !b.lost {
 			continue
 		}
-		p.lost = true // until it has a verdict
+		lk.missed.add(missedLosses) // until it has a verdict
 		if b.current == nil && !b.claim.full() {
 			j.Tries = append(j.Tries, lk.newTry(m, w))
 		}

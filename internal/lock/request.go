@@ -111,10 +111,9 @@ type Reply struct {
 	Says     Says
 	State    State         // Held
 	Foreign  bool          // Held: the holder, or the next one, is Redisson's
-	Final    bool          // Unacked: waiting would not help
 	Wanted   bool          // Done, Listed: another process waits for the lock, or other clients listen to its channel
 	Sent     time.Time     // read before it was handed to the network
-	Cause    error         // why there is no answer
+	Cause    error         // why there is no answer, or Unacked
 	Hopeless error         // likewise, if asking again may be futile
 	Token    uint64        // Granted: the last fencing token
 	TTL      time.Duration // Held: of the holder; below 0: it has none. Of a free lock, when to ask again

@@ -218,7 +218,7 @@ func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
 func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
 	lk.endBid(m, h)
 	lk.troubled(m, r.Cause)
-	if r.Final { // no WAIT, or no right to it: waiting would not help
+	if r.Hopeless != nil { // no WAIT, or no right to it
 		lk.fail(m, Unavailable, r.Cause)
 	}
 	lk.refuse(m, lk.tries+1, Unavailable, r.Cause)

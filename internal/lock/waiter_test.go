@@ -81,15 +81,15 @@ func TestReadHolds_ForgetTheirDowngrade(t *testing.T) {
 // A round that was long only because its caller stepped aside is not a long one: else
 // a caller that has stepped aside once would always do so.
 func TestAbsence_IsNotLongForHavingSteppedAside(t *testing.T) {
-	for stepped, want := range map[bool]time.Duration{false: 90 * time.Minute, true: 30 * time.Minute} {
+	for aside, want := range map[time.Duration]time.Duration{0: 90 * time.Minute, time.Hour: 30 * time.Minute} {
 		now := time.Now()
 		var m Moment
-		m.Begin(nil, &Settings{Aside: time.Hour})
+		m.Begin(nil, new(Settings))
 		m.Date(now)
-		l := &Lock{absence: &absence{since: now.Add(-90 * time.Minute), stepped: stepped}}
+		l := &Lock{absence: &absence{since: now.Add(-90 * time.Minute), aside: aside}}
 		l.returned(&m)
 		if l.absence.before != want {
-			t.Errorf("stepped aside: %v: it was away for %v, want %v", stepped, l.absence.before, want)
+			t.Errorf("a caller stepped aside for %v: the lock was away for %v, want %v", aside, l.absence.before, want)
 		}
 	}
 }

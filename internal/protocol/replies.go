@@ -69,7 +69,10 @@ func readGrant(t *lock.Try, token int64, r command.Reply) lock.Reply {
 	x := unread(r)
 	x.Says, x.Token = lock.Granted, uint64(token)
 	if why := TooFew(TermsOf(t.Hold.Terms).Acks, r); why != nil {
-		x.Says, x.Cause, x.Final = lock.Unacked, why, command.IsFinal(r.AckErr)
+		x.Says, x.Cause = lock.Unacked, why
+		if command.IsFinal(r.AckErr) {
+			x.Hopeless = why
+		}
 	}
 	return x
 }

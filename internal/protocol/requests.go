@@ -129,7 +129,8 @@ func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Scr
 	return command.CountKeys(args)
 }
 
-// Ask completes the call by which a request is sent.
+// Ask completes the call by which a request is sent. A Keep lapses, because the schedule asks again. So does a Busy, because the
+// TryLock's patience makes up for it.
 func (p *Process) Ask(c *command.Call, x lock.Request) {
 	switch x := x.(type) {
 	case *lock.Try:
@@ -144,10 +145,12 @@ func (p *Process) Ask(c *command.Call, x lock.Request) {
 	case *lock.Join:
 		c.Script, c.Args = p.Join(x)
 	case *lock.Keep:
+		c.Lapses = true
 		c.Script, c.Args = p.Keep(x)
 	case *lock.Question:
 		c.Script, c.Args = p.Question(x)
 	case *lock.Busy:
+		c.Lapses = true
 		c.Script, c.Args = p.Busy(x)
 	}
 }

@@ -31,7 +31,7 @@ ci: ## all that must pass before anything lands
 	@.ci/run
 
 night: redis ## hours of random worlds, planted bugs, chaos, soak, fuzzing and other servers: make night HOURS=8
-	@$(STEPS) full-real full-around night-virtual night-worlds night-chaos night-fuzz stress soak topology differences servers
+	@$(STEPS) full-real full-around night-virtual night-worlds night-chaos night-fuzz stress soak topology differences servers contrib bench-once
 
 redis: ## install redis-server with the system's package manager, if it is missing
 	@sh tools/install-redis.sh
@@ -78,8 +78,8 @@ real: redis ## on real servers, what needs them, and of the rest some of each; t
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector; CI runs a part of it
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore
 
-full-real: redis
-	@$(TESTS) -race -shuffle=on -parallel 8 -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(LOCKS)
+full-real: redis # the pages' own tests have no goroutines that others have not
+	@$(TESTS) -race -shuffle=on -parallel $(if $(HOLDFAST_TEST_QUICK),16,8) -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(filter-out ./internal/docs,$(LOCKS))
 
 full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers
 	@$(TESTS) -short -race -shuffle=on -parallel 4 -timeout 20m -run '^Test' -skip '/^(confirmed|unsliced)$$|$(TEXTS)' $(LOCKS)
@@ -155,7 +155,7 @@ services: ## the tests of the examples that are modules of their own
 	@set -e; for m in examples/*/go.mod; do m=$$(dirname "$$m"); echo "--- $$m"; (cd "$$m" && $(NICE) $(GO) test -vet=off ./...); done
 
 contrib: redis ## the tests of the adapters in contrib/, with the oldest version of each library that has the interface, and with the newest
-	@set -e; for m in contrib/*/; do for v in go newest; do echo "--- $$m$$v.mod"; $(NICE) $(GO) -C "$$m" test -vet=off -modfile=$$v.mod ./...; done; done
+	@set -e; for m in contrib/*/; do for v in go $(if $(HOLDFAST_TEST_QUICK),,newest); do echo "--- $$m$$v.mod"; $(NICE) $(GO) -C "$$m" test -vet=off -modfile=$$v.mod ./...; done; done
 
 contrib-tag: ## what must hold before an adapter gets a tag: make contrib-tag NAME=gocron
 	@if grep -n -e '^replace' -e 'holdfast-go/holdfast v0\.0\.0-' contrib/$(NAME)/go.mod; then echo "contrib/$(NAME)/go.mod must require a release of the library: see CONTRIBUTING"; false; else test $$? = 1; fi
@@ -175,7 +175,7 @@ servers: ## the tests on Valkey 9.1, Redis 8.2 and Redis 6.2: make servers SERVE
 	@sh tools/servers.sh all $(SERVERS)
 
 servers-short: ## a part of them on Valkey 9.1 and Redis 8.2; HOLDFAST_SERVERS=require fails where they cannot be fetched
-	@sh tools/servers.sh short valkey-9.1.2 redis-8.2.3
+	@sh tools/servers.sh short valkey-9.1.2 $(if $(HOLDFAST_TEST_QUICK),,redis-8.2.3)
 
 differences: redis ## the tests' own Redis against real ones, by random commands and states: make differences LISTS=100000 STATES=1000 SEED=7
 	@LISTS=$(LISTS) STATES=$(STATES) SEED=$(SEED) sh tools/servers.sh differences $(SERVERS)
@@ -212,9 +212,9 @@ modules: ## vet and staticcheck in the modules beside the root: bench/, those in
 
 bench-test: redis ## the tests of bench/; the programs of docs/MIGRATING.md, all of the API on miniredis, and bench/vet
 	cd bench && $(GO) test -vet=off -p 1 -parallel 8 ./...
-	cd bench/migrating && $(GO) vet ./... && $(GO) test ./...
-	cd bench/miniredis && $(GO) vet ./... && $(GO) test ./...
-	cd bench/vet && $(GO) test ./...
+	cd bench/migrating && $(GO) test -vet=off ./...
+	cd bench/miniredis && $(GO) test -vet=off ./...
+	cd bench/vet && $(GO) test -vet=off ./...
 
 browser: ## the debug page in a real browser, wide and narrow, light and dark, by keyboard alone; HOLDFAST_BROWSER=require fails where no browser can be installed
 	@if sh tools/install-browser.sh; then \

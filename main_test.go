@@ -70,7 +70,7 @@ func TestRWMutex_Write(t *testing.T) { inModes(t, writeKind, locktest.Run) }
 func TestSemaphore(t *testing.T)     { inModes(t, semaphoreKind, locktest.Run) }
 func TestRWMutex_Sides(t *testing.T) { inModes(t, writeKind, locktest.RunRW) }
 
-// The same inside the process and in fake time, in every mode: they need no server.
+// The same inside the process and in fake time: they need no server.
 func TestVirtual_Mutex(t *testing.T)     { inModes(t, virtual(mutexKind), locktest.Run) }
 func TestVirtual_FairMutex(t *testing.T) { inModes(t, virtual(fairKind), locktest.Run) }
 func TestVirtual_Write(t *testing.T)     { inModes(t, virtual(writeKind), locktest.Run) }
@@ -80,15 +80,15 @@ func TestVirtual_Sides(t *testing.T)     { inModes(t, virtual(writeKind), lockte
 func virtual(k locktest.Kind) locktest.Kind { k.Virtual = true; return k }
 
 // inModes runs a suite as a lock is by default, where no grant by the server is trusted without asking, and where a lock
-// is never passed on inside the process. On real servers the latter two run where they make a difference, and not where
-// repetitions are left out.
+// is never passed on inside the process. The latter two run where they make a difference, and in fake time everywhere without -short. On real
+// servers they do not run where repetitions are left out.
 func inModes(t *testing.T, k locktest.Kind, suite func(t *testing.T, k locktest.Kind, only ...string)) {
 	suite(t, k)
 	if !k.Virtual && redistest.Quick() {
 		return
 	}
 	only := locktest.EachMode
-	if k.Virtual {
+	if k.Virtual && !testing.Short() {
 		only = nil
 	}
 	t.Run("confirmed", func(t *testing.T) {

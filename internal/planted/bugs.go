@@ -215,7 +215,7 @@ var Bugs = []Bug{
 		"redis.pcall('publish', inbox, message", "redis.pcall('publish', inbox, message == 'w' and 'x' or message"}}},
 	{Name: "a TryLock is refused for an idle lock", Linger: true, By: "refused for an idle lock", Edits: []Edit{{"internal/lock/linger.go",
 		"if v.State != Lingering ||", "if BUG || v.State != Lingering ||"}}},
-	{Name: "what lingered is taken up with its old token", Linger: true, Quick: true, By: "token", Edits: []Edit{{"internal/lock/linger.go",
+	{Name: "what lingered is taken up with its old token", Linger: true, By: "token", Edits: []Edit{{"internal/lock/linger.go",
 		"\th.begin(m)\n", "\tif !BUG {\n\t\th.begin(m)\n\t}\n"}}},
 	{Name: "Close leaves what lingers", Linger: true, By: "left locked|left behind", Edits: []Edit{{"internal/lock/lock.go",
 		"\t\tlk.closeHold(m, h)\n", "\t\tif !BUG || h.phase != lingering {\n\t\t\tlk.closeHold(m, h)\n\t\t}\n"}}},

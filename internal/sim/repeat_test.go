@@ -32,7 +32,7 @@ func TestWorlds_Repeat(t *testing.T) {
 	alone(t)
 	seeds, same := *seedsFlag, 0
 	if seeds == 0 {
-		seeds = 24
+		seeds = 16
 	}
 	trace := func(seed uint64) string { return inBubble(t, draw(seed)).Trace(math.MaxInt64) }
 	for i := range seeds {

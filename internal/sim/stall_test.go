@@ -75,7 +75,7 @@ func TestWorlds_WithLateTimers(t *testing.T) {
 	binary := plantedBinary(t)
 	seeds := *seedsFlag
 	if seeds == 0 {
-		seeds = 60
+		seeds = 24
 	}
 	out, err := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.v", "-test.timeout", "10h", "-seed", fmt.Sprint(max(*seedFlag, 1)), "-seeds", fmt.Sprint(seeds),
 		"-stalls", "-shape", *shapeFlag, "-rules", *rulesFlag, "-trace", traceFlag.String()).CombinedOutput()

@@ -84,14 +84,16 @@ func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	t.Parallel()
 	t.Run("after it was lost", func(t *testing.T) {
-		srv := redistest.Start(t)
-		m, p := locktest.ManagerVia(t, srv)
-		write, read := bothSides(t, m.RWMutex("a"))
-		p.LoseRequest(conversion, 1000)
-		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
-		locktest.MustUnlock(t, read)
-		locktest.MustUnlock(t, write) // again
-		redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 0, "it is held")
+		redistest.InFakeTime(t, func(t *testing.T) {
+			srv := redistest.Start(t)
+			m, p := locktest.ManagerVia(t, srv)
+			write, read := bothSides(t, m.RWMutex("a"))
+			p.LoseRequest(conversion, 1000)
+			locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
+			locktest.MustUnlock(t, read)
+			locktest.MustUnlock(t, write) // again
+			redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 0, "it is held")
+		})
 	})
 	t.Run("after it was denied", func(t *testing.T) {
 		srv := redistest.Start(t)

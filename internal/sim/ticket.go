@@ -73,9 +73,6 @@ func (j *court) detachedLocked(u *unit, ids []string) {
 // attachedLocked is called when a script may have put another id in the place of a ticket's.
 func (j *court) attachedLocked(u *unit, ids []string) {
 	if t := u.ticketLocked(ids); u.Holder(ids[0]) == nil || !t.Valid() {
-		if t.stands && u.State.Until < t.until {
-			u.thought = max(u.thought, t.until+inexact)
-		}
 		t.endLocked()
 	}
 }

@@ -24,7 +24,6 @@ type unit struct {
 	tenure  tenure
 	stays   []*stay
 	tickets []*ticket
-	thought time.Duration                 // until when waiters think that it is taken, of a ticket that has been attached for less
 	met     map[*judge.Wait]time.Duration // when another caller wanted the lock the last time
 	behind  map[string]time.Duration      // by the owner id that had it: when others stood in the queue the last time
 

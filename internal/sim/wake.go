@@ -132,7 +132,7 @@ func (w *World) Wakes(l *judge.Lock, x *judge.Wait) (wakes judge.Waking) {
 	if behind != "" {
 		bound += w.plan.Options.poll()
 	}
-	return judge.Waking{Free: free, From: max(from, p.trouble, u.thought), Bound: bound, Behind: behind}
+	return judge.Waking{Free: free, From: max(from, p.trouble), Bound: bound, Behind: behind}
 }
 
 // untold is by how much a read-write lock may end earlier than its waiter was told (survivors in scripts/lib/rights.lua).

@@ -84,7 +84,7 @@ func (lk *Lock) gather(m *Moment, j *Join, w *Waiter) (more bool) {
 		case b.standing() || b.asking():
 			continue
 		case w.Once:
-			if lk.clear(w) { // it would meet what is being given up
+			if lk.mayAsk(w) { // it would meet what is being given up
 				if lk.try(m, w); lk.waiters.len < waiting {
 					return true // no more copies: these and perhaps others have their verdict
 				}

@@ -10,7 +10,7 @@ import "time"
 // lock ends with its TTL, as any other.
 //
 // A lock that processes take in turns gains nothing: each turn costs one message more, and no caller finds the lock kept. So the
-// process counts idle times in a row that another process has ended. From unusedMost on, one Unlock in unusedRests lingers, until a
+// process counts idle times in a row that another process has ended. From unusedMost on, one Unlock in unusedSkips lingers, until a
 // caller of the process takes one up.
 //
 // Redisson's waiters tell no holder. A question finds them (demand.go): once per slice of use, and once a second while
@@ -25,7 +25,7 @@ const lingerLook = time.Second
 // See above. In strict turns of two processes, each idle time costs about 0.4 turns. 1 in 32 of them is too few to measure.
 const (
 	unusedMost  = 16
-	unusedRests = 32
+	unusedSkips = 32
 )
 
 // A TryLock waits for the answer of a holder that may linger for so many round trips, which have four ways in them and may meet busy
@@ -62,7 +62,7 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 		return false
 	case m.knows().Inbox == InboxDenied: // no process could tell this one that it wants the lock
 		return false
-	case lk.rests():
+	case lk.skipsLinger():
 		return false
 	}
 	if other := lk.Lingering(); other != nil {
@@ -75,12 +75,12 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	return true
 }
 
-// rests reports whether an Unlock gives the lock up that could linger, because too many idle times in a row were of no use.
-func (lk *Lock) rests() bool {
+// skipsLinger reports whether an Unlock gives the lock up that could linger, because too many idle times in a row were of no use.
+func (lk *Lock) skipsLinger() bool {
 	if lk.unused < unusedMost {
 		return false
 	}
-	if lk.unused++; lk.unused < unusedMost+unusedRests {
+	if lk.unused++; lk.unused < unusedMost+unusedSkips {
 		return true
 	}
 	lk.unused = unusedMost - 1

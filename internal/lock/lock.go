@@ -130,13 +130,13 @@ func (lk *Lock) step(m *Moment) {
 	}
 	switch {
 	case front == nil:
-		lk.rest(m)
+		lk.noWaiters(m)
 		return
 	case lk.hold != nil && !each, !lk.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
 	case lk.bid != nil && lk.bid.waiter == nil && lk.bid.suits(front):
 		lk.bid.pass(front)
-	case !lk.bidOf(front).asking() && lk.clear(front):
+	case !lk.bidOf(front).asking() && lk.mayAsk(front):
 		lk.try(m, front) // but not once, while it would meet what is being given up
 	}
 	if each {
@@ -149,9 +149,9 @@ func (lk *Lock) step(m *Moment) {
 	}
 }
 
-// clear reports whether a request for w would meet nothing that is being given up. A TryLock that has a
+// mayAsk reports whether a request for w would meet nothing that is being given up. A TryLock that has a
 // bid of its own does not wait for what was given up since it came: with callers that come and go there is always something.
-func (lk *Lock) clear(w *Waiter) bool {
+func (lk *Lock) mayAsk(w *Waiter) bool {
 	if kinds[lk.Family].bidsEach && w.Once {
 		return w.behind <= 0
 	}
@@ -168,8 +168,8 @@ func (lk *Lock) gaveUp(n int32) {
 	}
 }
 
-// rest stops sending requests when no caller waits, and is over when nothing is left of it.
-func (lk *Lock) rest(m *Moment) {
+// noWaiters stops sending requests when no caller waits, and is over when nothing is left of it.
+func (lk *Lock) noWaiters(m *Moment) {
 	lk.missed.take(missedLock)
 	lk.known.last = nil // later callers have troubles of their own
 	lk.Listening = false

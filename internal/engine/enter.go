@@ -99,8 +99,7 @@ func (h *Lock) obtain(ctx context.Context, once bool, trace context.Context) (*L
 			return nil, e.leave(ctx, w)
 		}
 	}
-	l, v := h.engine.outcomeOf(w)
-	return l, h.engine.explain(h.Name, v)
+	return h.engine.outcomeOf(w)
 }
 
 // Take asks for the lock, observed: it is what Lock and TryLock do.
@@ -229,9 +228,12 @@ func (e *entry) leave(ctx context.Context, w *waiter) error {
 		<-w.ready // soon: the outcome is there
 	}
 	name := w.Name
-	if lease, refused := e.engine.outcomeOf(w); !left && refused != nil {
-		v = refused
-	} else if !left {
+	lease, refused := e.engine.outcomeOf(w)
+	switch {
+	case left:
+	case refused != nil:
+		return refused
+	default:
 		lease.giveBack()
 	}
 	return e.engine.explain(name, v)
@@ -289,14 +291,17 @@ func (h *Lock) newWaiter(e *entry, async func(*Lease, error)) *waiter {
 
 // outcomeOf returns the outcome of w, and keeps w for another caller. Its own caller has received from ready, or w is not in
 // the queue: no other goroutine knows it then.
-func (eng *Engine) outcomeOf(w *waiter) (*Lease, *lock.Verdict) {
-	l, v := (*Lease)(w.Lease), w.Verdict
+func (eng *Engine) outcomeOf(w *waiter) (l *Lease, refused error) {
+	l = (*Lease)(w.Lease)
+	if w.Verdict != nil {
+		refused = eng.explain(w.Name, w.Verdict)
+	}
 	if w.async == nil {
 		w.Reset()
 		w.h, w.entry, w.label, w.under = nil, nil, nil, nil
 		eng.parked.Put(w)
 	}
-	return l, v
+	return l, refused
 }
 
 // settleLocked is called when the outcome is there, before a later event of the entry.

@@ -9,7 +9,7 @@ import (
 )
 
 // entry is a lock name in use: a lock.Lock, which decides, with its mutex and what runs for it. An event begins a moment, takes mu,
-// calls one method of the lock, and ends in Engine.end, which performs what the moment asks for (perform.go).
+// calls one method of the lock, and ends in Engine.end, which performs what the moment asks for (event.go).
 //
 // Lock order: entry.mu, then one of Engine.mu, subscriber.mu, inbox.mu, and the locks
 // of the scheduler and the executor. None is held over I/O or user code.

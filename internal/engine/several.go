@@ -118,9 +118,7 @@ func takeTogether(ctx context.Context, locks []*Lock, trace context.Context) (go
 		var refused error
 		select {
 		case <-w.ready:
-			var v *lock.Verdict
-			lease, v = locks[i].engine.outcomeOf(w)
-			refused = locks[i].engine.explain(locks[i].Name, v)
+			lease, refused = locks[i].engine.outcomeOf(w)
 		case <-ctx.Done():
 			refused = s.entries[i].leave(ctx, w)
 		}

@@ -249,9 +249,9 @@ func (p *process) Schedule(x lock.Plan) (deadline time.Time, scheduled bool) {
 	case lock.PlanEnd:
 		p.heap.AddEnd(item, x.At)
 	case lock.PlanFixed:
-		p.heap.Add(item, now, x.At, x.Set, x.TTL, false)
+		deadline = p.heap.Add(item, now, x.At, x.Set, x.TTL, false)
 	case lock.PlanRenew:
-		p.heap.Add(item, now, x.At, x.Set, x.TTL, true)
+		deadline = p.heap.Add(item, now, x.At, x.Set, x.TTL, true)
 	case lock.PlanKept:
 		return p.heap.Confirm(item, x.At, x.Set, x.TTL)
 	case lock.PlanRetry:

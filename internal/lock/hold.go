@@ -185,8 +185,8 @@ func (h *Hold) scheduleFrom(m *Moment, sent time.Time, ttl time.Duration) time.T
 	if h.Terms.Fixed {
 		p.What = PlanFixed
 	}
-	m.world.Schedule(p)
-	return validity.Deadline(sent, ttl)
+	deadline, _ := m.world.Schedule(p)
+	return deadline
 }
 
 // endLimit ends the limit of a caller that has the hold no longer.

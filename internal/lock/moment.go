@@ -29,8 +29,8 @@ type World interface {
 	Expect(h *Hold) *wire.Notice
 	Forget(h *Hold)
 
-	// Schedule is done at once: a step tells a caller of its lease, which is in the schedule by then. deadline and scheduled are of
-	// PlanKept, see renewal.Heap.Confirm.
+	// Schedule is done at once: a step tells a caller of its lease, which is in the schedule by then. deadline is that of PlanFixed,
+	// PlanRenew and PlanKept. scheduled is of PlanKept, see renewal.Heap.Confirm.
 	Schedule(p Plan) (deadline time.Time, scheduled bool)
 	Scheduled(h *Hold) bool
 }

@@ -281,6 +281,19 @@ func (p *Process) Question(q *lock.Question) (*command.Script, []any) {
 	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel(), q.Channel, q.Message)
 }
 
+// permits are the ids of the permits of a claim.
+func (p *Process) permits(h *lock.Hold) string {
+	return wire.Permits(p.Owners, h.Number, h.Terms.Permits)
+}
+
+// permitStay is stay for the permits of a semaphore.
+func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Script, []any) {
+	h := r.Hold
+	args := p.withKeys(h, room, PermitStay, true)
+	stays := wire.PermitsID(cmp.Or(r.Owners, p.Owners), r.Stand, h.Terms.Permits)
+	return PermitStay, append(args, p.id(h), stays, validity.Milliseconds(r.Rest), burial(r))
+}
+
 // Busy is the answer to a TryLock that asks.
 func (p *Process) Busy(b *lock.Busy) (*command.Script, []any) {
 	inbox, message := wire.BusyFor(b.Asker)

@@ -15,9 +15,10 @@ var upload = scenario{
 }
 
 func directUpload(ctx context.Context, d *Director) error {
-	takeOver := "2 " + d.Key("document") + " holdfast_tombstones:" // the script and its keys
+	document := d.Key("document")
+	takeOver := "3 " + document + " redisson_lock_queue:{" + document + "} holdfast_tombstones:" // the keys of attach.lua
 	if d.Mode == "recipe" {
-		takeOver = "set " + d.Key("document")
+		takeOver = "set " + document
 	}
 	handOut := func() {
 		d.Must(d.Redis.LMove(ctx, d.Key("taken"), d.Key("jobs"), "left", "right").Err())

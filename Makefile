@@ -78,7 +78,7 @@ real: redis ## on real servers, what needs them, and of the rest some of each; t
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector; CI runs a part of it
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore
 
-full-real: redis # the pages' own tests have no goroutines that others have not
+full-real: redis # without internal/docs, which starts no goroutines that the others do not start
 	@$(TESTS) -race -shuffle=on -parallel $(if $(HOLDFAST_TEST_QUICK),16,8) -timeout 20m -skip '$(NOTREAL)|^TestCost_' $(filter-out ./internal/docs,$(LOCKS))
 
 full-virtual: # one mode: the race detector makes a run take eight times as long. CI leaves it out: full-real has the same with it, on real servers

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -276,26 +277,11 @@ func (w *world) OwnListeners(keys *wire.Keys) int64 {
 	return 0
 }
 
-func (w *world) Schedule(p lock.Plan) (deadline time.Time, scheduled bool) {
-	s, item := w.eng.scheduler, &p.Hold.Item
-	switch p.What {
-	case lock.PlanDrop:
-		s.Remove(item)
-	case lock.PlanEnd:
-		s.AddEnd(item, p.At)
-	case lock.PlanFixed:
-		deadline = s.Add(item, p.At, p.Set, p.TTL, false)
-	case lock.PlanRenew:
-		deadline = s.Add(item, p.At, p.Set, p.TTL, true)
-		if !p.Hold.IsStanding() {
-			w.eng.warm.Do(func() { w.eng.Executor.Warm(w.eng.life) })
-		}
-	case lock.PlanKept:
-		return s.Confirm(item, p.At, p.Set, p.TTL)
-	case lock.PlanRetry:
-		s.Retry(item)
+func (w *world) Schedule(h *lock.Hold, p renewal.Plan) (deadline time.Time) {
+	if p.What == renewal.Renew && !h.IsStanding() {
+		w.eng.warm.Do(func() { w.eng.Executor.Warm(w.eng.life) })
 	}
-	return deadline, scheduled
+	return w.eng.scheduler.Change(&h.Item, p)
 }
 
 func (w *world) Scheduled(h *lock.Hold) bool { return w.eng.scheduler.Has(&h.Item) }

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/pubsub"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 )
 
 // Moments that do not come by themselves, and figures that users do not need.
@@ -52,7 +53,7 @@ func (x Inside) EditDeadline(edit func(*time.Time)) {
 func (x Inside) SetEnd(at time.Time) {
 	x.e.mu.Lock()
 	defer x.e.mu.Unlock()
-	x.e.engine.scheduler.Remove(&x.h.Item)
+	x.e.engine.scheduler.Change(&x.h.Item, renewal.Plan{What: renewal.Drop})
 	if x.h.Limit != nil {
 		x.h.Limit.At = at
 	} else {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 )
 
 // renewBatch is how many locks one renewal request carries: a script of 100 keys
@@ -115,7 +116,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
 		for _, h := range r.holds {
-			eng.scheduler.Retry(&h.Item)
+			eng.scheduler.Change(&h.Item, renewal.Plan{What: renewal.Retry})
 		}
 		cause := reply.Err
 		if cause == nil {
@@ -142,7 +143,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			entryOf(h.Of()).notFound(h, lock.LostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
-			eng.scheduler.Retry(&h.Item)
+			eng.scheduler.Change(&h.Item, renewal.Plan{What: renewal.Retry})
 		}
 	}
 	eng.Stats.Renewals.Add(uint64(renewed))

@@ -21,7 +21,7 @@ type process struct {
 
 	locks    []*lock.Lock // of each of the plan's; nil: no caller has come
 	expected lock.Expected
-	heap     renewal.Heap[*lock.Hold]
+	schedule renewal.Schedule[*lock.Hold]
 	limits   []*lock.Limit
 	pauses   []*lock.Repeated
 	seen     map[string]uint64 // the highest fencing tokens, by lock
@@ -66,7 +66,7 @@ func newProcess(w *World, id int) *process {
 	}
 	owners, _ := wire.PermitOwner(fmt.Sprintf("%08x000040008000%012x", id, 0)) // permits tell of whom they are
 	p.says = protocol.Process{Owners: owners, Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
-	p.heap = renewal.NewHeap[*lock.Hold](p.set.Epoch)
+	p.schedule = renewal.NewSchedule[*lock.Hold](p.Now)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
 	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))
 	p.seen = map[string]uint64{}
@@ -189,7 +189,7 @@ func (p *process) isIdle() bool {
 			return false
 		}
 	}
-	return p.pending == 0 && p.heap.Len() == 0
+	return p.pending == 0 && p.schedule.Len() == 0
 }
 
 // What package lock asks of the world, and protocol of the process.
@@ -241,25 +241,10 @@ func (p *process) ClaimOf(n wire.Notice) *lock.Hold { return p.expected.ClaimOf(
 
 func (p *process) TokenSeen(keys *wire.Keys) uint64 { return p.seen[keys.Lock.(string)] }
 
-func (p *process) Schedule(x lock.Plan) (deadline time.Time, scheduled bool) {
-	now, item := p.Now, &x.Hold.Item
-	switch x.What {
-	case lock.PlanDrop:
-		p.heap.Remove(item)
-	case lock.PlanEnd:
-		p.heap.AddEnd(item, x.At)
-	case lock.PlanFixed:
-		deadline = p.heap.Add(item, now, x.At, x.Set, x.TTL, false)
-	case lock.PlanRenew:
-		deadline = p.heap.Add(item, now, x.At, x.Set, x.TTL, true)
-	case lock.PlanKept:
-		return p.heap.Confirm(item, x.At, x.Set, x.TTL)
-	case lock.PlanRetry:
-		p.heap.Retry(item, now)
-	}
-	return deadline, scheduled
+func (p *process) Schedule(h *lock.Hold, x renewal.Plan) (deadline time.Time) {
+	return p.schedule.Change(&h.Item, x)
 }
 
-func (p *process) Scheduled(h *lock.Hold) bool { return p.heap.Has(&h.Item) }
+func (p *process) Scheduled(h *lock.Hold) bool { return p.schedule.Has(&h.Item) }
 
 func (p *process) Room() *lock.Effects { return new(lock.Effects) }

@@ -38,14 +38,14 @@ func (p *process) due(taken bool) func() {
 			return func() { p.w.isLate(f) }
 		}
 	}
-	at, some := p.heap.Next()
+	at, some := p.schedule.Next()
 	if !some || at.After(now) {
 		return nil
 	}
 	if !taken {
 		return func() {}
 	}
-	renew, expired := p.heap.Due(now)
+	renew, expired := p.schedule.Due(now)
 	return func() { p.scheduled(renew, expired) }
 }
 
@@ -95,7 +95,7 @@ func (w *World) next() (at time.Time, some bool) {
 		for _, r := range p.pauses {
 			add(p.set.Epoch.Add(r.Resumes()))
 		}
-		if t, ok := p.heap.Next(); ok {
+		if t, ok := p.schedule.Next(); ok {
 			add(t)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/vredis"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -218,7 +219,7 @@ func (p *process) renewed(f *flight, r command.Reply) {
 	codes, ok := r.Value.([]any)
 	if !ok || len(codes) != 1 {
 		if f.renews != nil {
-			p.heap.Retry(&h.Item, p.Now)
+			p.schedule.Change(&h.Item, renewal.Plan{What: renewal.Retry})
 		}
 		return
 	}
@@ -231,7 +232,7 @@ func (p *process) renewed(f *flight, r command.Reply) {
 	case int64(protocol.RenewStolen):
 		p.event(l, func(m *lock.Moment) { l.NotFound(m, h, lock.LostStolen) })
 	default:
-		p.heap.Retry(&h.Item, p.Now)
+		p.schedule.Change(&h.Item, renewal.Plan{What: renewal.Retry})
 	}
 }
 

@@ -3,6 +3,7 @@ package lock
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -128,7 +129,7 @@ func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
 	if queued = c.phase == standing; queued {
 		m.world.Forget(c)
 		if each {
-			m.world.Schedule(Plan{Hold: c, What: PlanDrop}) // its place is not kept any more
+			m.world.Schedule(c, renewal.Plan{What: renewal.Drop}) // its place is not kept any more
 		}
 	}
 	switch w := c.bid.waiter; {

@@ -3,6 +3,7 @@ package lock
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -23,8 +24,8 @@ type Downgrade struct {
 func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	now, reader := m.Now(), h.becomeReader()
 	lk.hold = nil
-	m.world.Schedule(Plan{Hold: h, What: PlanDrop})
-	m.world.Schedule(Plan{Hold: reader, What: PlanEnd, At: h.Deadline})
+	m.world.Schedule(h, renewal.Plan{What: renewal.Drop})
+	m.world.Schedule(reader, renewal.Plan{What: renewal.End, At: h.Deadline})
 	ttl := h.Terms.TTL
 	if left := h.Deadline.Sub(now); h.Terms.Fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added

@@ -181,12 +181,11 @@ func (h *Hold) sound(m *Moment) bool {
 
 // scheduleFrom puts h into the schedule, whose TTL a request sent at sent has set. It returns the deadline.
 func (h *Hold) scheduleFrom(m *Moment, sent time.Time, ttl time.Duration) time.Time {
-	p := Plan{h, PlanRenew, sent, ttl, h.Terms.TTL}
+	p := renewal.Plan{What: renewal.Renew, At: sent, Set: ttl, TTL: h.Terms.TTL}
 	if h.Terms.Fixed {
-		p.What = PlanFixed
+		p.What = renewal.Fixed
 	}
-	deadline, _ := m.world.Schedule(p)
-	return deadline
+	return m.world.Schedule(h, p)
 }
 
 // endLimit ends the limit of a caller that has the hold no longer.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -19,7 +20,7 @@ func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
 	} else {
 		lk.shared.remove(m, h, end)
 	}
-	m.world.Schedule(Plan{Hold: h, What: PlanDrop})
+	m.world.Schedule(h, renewal.Plan{What: renewal.Drop})
 }
 
 // endHold ends h and all its leases, without telling Redis.
@@ -143,7 +144,7 @@ func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration)
 	if at := m.ageOf(sent); at > h.renewed {
 		h.renewed, h.roundTrip = at, uint32(min(m.Now().Sub(sent).Microseconds(), math.MaxUint32))
 	}
-	if deadline, ok := m.world.Schedule(Plan{h, PlanKept, sent, ttl, h.Terms.TTL}); ok && deadline.After(h.Deadline) {
+	if deadline := m.world.Schedule(h, renewal.Plan{What: renewal.Confirm, At: sent, Set: ttl, TTL: h.Terms.TTL}); deadline.After(h.Deadline) {
 		h.Deadline = deadline
 	}
 }
@@ -160,7 +161,7 @@ func (lk *Lock) Expire(m *Moment, h *Hold) {
 		// It was the end of a place in a queue, and the lock has been granted since.
 	case h.phase == standing:
 		// Redis has been silent for long and the place may be lost, not the claim.
-		m.world.Schedule(Plan{h, PlanRenew, m.Now(), m.set.Patience, m.set.Patience})
+		m.world.Schedule(h, renewal.Plan{What: renewal.Renew, At: m.Now(), Set: m.set.Patience, TTL: m.set.Patience})
 	default:
 		lk.lose(m, h, LostDeadline)
 		lk.step(m)
@@ -173,7 +174,7 @@ func (lk *Lock) Expire(m *Moment, h *Hold) {
 func (lk *Lock) owe(m *Moment, h *Hold) {
 	h.phase = owed
 	if h.prolongable() {
-		m.world.Schedule(Plan{Hold: h, What: PlanEnd, At: h.Deadline.Add(validity.Margin(h.Terms.TTL))})
+		m.world.Schedule(h, renewal.Plan{What: renewal.End, At: h.Deadline.Add(validity.Margin(h.Terms.TTL))})
 	}
 }
 

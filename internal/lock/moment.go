@@ -3,6 +3,7 @@ package lock
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -29,9 +30,9 @@ type World interface {
 	Expect(h *Hold) *wire.Notice
 	Forget(h *Hold)
 
-	// Schedule is done at once: a step tells a caller of its lease, which is in the schedule by then. deadline is that of PlanFixed,
-	// PlanRenew and PlanKept. scheduled is of PlanKept, see renewal.Heap.Confirm.
-	Schedule(p Plan) (deadline time.Time, scheduled bool)
+	// Schedule changes the plan of a hold at once: a step tells a caller of its lease, which is in the schedule by then. It returns
+	// what [renewal.Schedule.Change] does.
+	Schedule(h *Hold, p renewal.Plan) (deadline time.Time)
 	Scheduled(h *Hold) bool
 }
 
@@ -295,25 +296,4 @@ const (
 	LimitReached               // likewise, by WithMaxHold
 	ByClose
 	GivenBack // a lease that no caller has held, or that was a part: it is not measured
-)
-
-// Plan is a change of the schedule. What it is made of is the hold's, and the event's.
-type Plan struct {
-	Hold *Hold
-	What Planned
-	At   time.Time     // when the request was sent that has set the TTL; of PlanEnd: the deadline
-	Set  time.Duration // that TTL
-	TTL  time.Duration // that renewals set
-}
-
-// Planned is what becomes of a hold, or a place in a queue.
-type Planned uint8
-
-const (
-	PlanDrop  Planned = iota // it is not in the schedule any more
-	PlanEnd                  // it is not renewed, and ends at its deadline
-	PlanFixed                // likewise, with a TTL
-	PlanRenew                // it is renewed, or kept if it is a place in a queue
-	PlanKept                 // the place was
-	PlanRetry                // it was not: soon again
 )

@@ -3,6 +3,8 @@ package lock
 import (
 	"cmp"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/renewal"
 )
 
 // KeepBatch is how many places one request keeps. Where the queue has been deleted each of them reads all of
@@ -52,9 +54,9 @@ func (r *Keep) Replied(m *Moment, c *Copy, reply *Reply) {
 		case !h.phase.claim():
 			// Granted meanwhile: what the schedule has now is the hold.
 		case reply.Says != Listed:
-			m.world.Schedule(Plan{Hold: h, What: PlanRetry})
+			m.world.Schedule(h, renewal.Plan{What: renewal.Retry})
 		default:
-			m.world.Schedule(Plan{h, PlanKept, reply.Sent, m.set.Patience, m.set.Patience})
+			m.world.Schedule(h, renewal.Plan{What: renewal.Confirm, At: reply.Sent, Set: m.set.Patience, TTL: m.set.Patience})
 			lk.toldOfPlace(m, h, reply.Places[i])
 		}
 	}

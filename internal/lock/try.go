@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -245,7 +246,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		if t.Hold.phase == claimed {
 			t.Hold.phase = standing
 			if kinds[lk.Family].bidsEach { // others ask for them often enough
-				m.world.Schedule(Plan{t.Hold, PlanRenew, t.Sent, m.set.Patience, m.set.Patience})
+				m.world.Schedule(t.Hold, renewal.Plan{What: renewal.Renew, At: t.Sent, Set: m.set.Patience, TTL: m.set.Patience})
 			}
 			if early := m.world.Expect(t.Hold); early != nil {
 				notice = early

@@ -17,7 +17,7 @@ func TestRenewal_IsBatched(t *testing.T) {
 		items := make([]Item[string], n)
 		for i := range items {
 			items[i].Value = fmt.Sprint(i)
-			s.Add(&items[i], time.Now(), ttl, ttl, true)
+			s.Change(&items[i], Plan{Renew, time.Now(), ttl, ttl})
 			time.Sleep(ttl / 3 / n)
 		}
 		from, total, batches := len(l.since(0)), 0, 0
@@ -30,7 +30,7 @@ func TestRenewal_IsBatched(t *testing.T) {
 				for _, v := range e.items {
 					var i int
 					fmt.Sscan(v, &i)
-					s.Confirm(&items[i], time.Now(), ttl, ttl)
+					s.Change(&items[i], Plan{Confirm, time.Now(), ttl, ttl})
 				}
 			}
 		}
@@ -60,10 +60,10 @@ func TestScheduler_PausesAreNotCutShort(t *testing.T) {
 					for _, v := range batch {
 						switch {
 						case v == "short":
-							s.Confirm(items[v], time.Now(), short, short)
+							s.Change(items[v], Plan{Confirm, time.Now(), short, short})
 							continue
 						case fails:
-							s.Retry(items[v])
+							s.Change(items[v], Plan{What: Retry})
 						}
 						asked++
 					}
@@ -71,8 +71,8 @@ func TestScheduler_PausesAreNotCutShort(t *testing.T) {
 				Expire: func(string) {},
 			})
 			now := time.Now()
-			s.Add(items["long"], now, 30*time.Second, 30*time.Second, true)
-			s.Add(items["short"], now, short, short, true)
+			s.Change(items["long"], Plan{Renew, now, 30 * time.Second, 30 * time.Second})
+			s.Change(items["short"], Plan{Renew, now, short, short})
 			time.Sleep(40 * time.Second)
 			if err := s.Stop(t.Context()); err != nil {
 				t.Error(err)
@@ -97,9 +97,9 @@ func TestScheduler_EndsAreKeptBesideRenewals(t *testing.T) {
 					for _, v := range batch {
 						switch {
 						case v == "other":
-							s.Confirm(other, time.Now(), short, short)
+							s.Change(other, Plan{Confirm, time.Now(), short, short})
 						case renewed:
-							s.Retry(it)
+							s.Change(it, Plan{What: Retry})
 						default:
 							t.Error("renewed")
 						}
@@ -107,8 +107,12 @@ func TestScheduler_EndsAreKeptBesideRenewals(t *testing.T) {
 				},
 				Expire: func(string) { end = time.Now() },
 			})
-			s.Add(it, start, lease, lease, renewed)
-			s.Add(other, start, short, short, true)
+			what := Fixed
+			if renewed {
+				what = Renew
+			}
+			s.Change(it, Plan{what, start, lease, lease})
+			s.Change(other, Plan{Renew, start, short, short})
 			time.Sleep(2 * lease)
 			if err := s.Stop(t.Context()); err != nil {
 				t.Error(err)

@@ -27,7 +27,7 @@ type event struct {
 func (s *Scheduler[T]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heap.Len()
+	return s.schedule.Len()
 }
 
 func (l *log) config() Config[string] {
@@ -72,10 +72,10 @@ func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
 		start := time.Now()
-		s.Add(it, start, ttl, ttl, false)
+		s.Change(it, Plan{Fixed, start, ttl, ttl})
 		time.Sleep(time.Second)
-		later, _ := s.Confirm(it, time.Now(), ttl, ttl)
-		s.Confirm(it, start.Add(500*time.Millisecond), ttl, ttl) // the answer to an earlier request
+		later := s.Change(it, Plan{Confirm, time.Now(), ttl, ttl})
+		s.Change(it, Plan{Confirm, start.Add(500 * time.Millisecond), ttl, ttl}) // the answer to an earlier request
 		time.Sleep(2 * ttl)
 		synctest.Wait()
 		if want := later.Sub(start); len(l.expired) != 1 || l.expired[0].at != want {
@@ -84,16 +84,16 @@ func TestConfirm_NeverMovesADeadlineBack(t *testing.T) {
 	})
 }
 
-func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
+func TestDrop_EndsRenewalAndExpiry(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, ttl, true)
-		s.Remove(it)
-		s.Remove(it)
-		if _, ok := s.Confirm(it, time.Now(), ttl, ttl); ok {
-			t.Error("Confirm after Remove reports true")
+		s.Change(it, Plan{Renew, time.Now(), ttl, ttl})
+		s.Change(it, Plan{What: Drop})
+		s.Change(it, Plan{What: Drop})
+		if deadline := s.Change(it, Plan{Confirm, time.Now(), ttl, ttl}); !deadline.IsZero() {
+			t.Error("Confirm after Drop gives a deadline")
 		}
-		s.Retry(it)
+		s.Change(it, Plan{What: Retry})
 		time.Sleep(2 * ttl)
 		synctest.Wait()
 		if len(l.renewed)+len(l.expired) != 0 {
@@ -105,9 +105,9 @@ func TestRemove_EndsRenewalAndExpiry(t *testing.T) {
 func TestFixedLease_OnlyExpires(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, ttl, false)
+		s.Change(it, Plan{Fixed, time.Now(), ttl, ttl})
 		time.Sleep(20 * time.Second)
-		if _, ok := s.Confirm(it, time.Now(), time.Minute, time.Minute); !ok { // Extend
+		if s.Change(it, Plan{Confirm, time.Now(), time.Minute, time.Minute}).IsZero() { // Extend
 			t.Fatal("not scheduled")
 		}
 		time.Sleep(2 * time.Minute)
@@ -129,9 +129,9 @@ func TestConfirm_OfLessDoesNotPutTheRenewalOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 				it := &Item[string]{Value: "a"}
-				s.Add(it, time.Now(), tc.first, ttl, true)
+				s.Change(it, Plan{Renew, time.Now(), tc.first, ttl})
 				for time.Since(l.start) < ttl && len(l.since(0)) == 0 {
-					s.Confirm(it, time.Now(), 3*time.Second, ttl) // Extend
+					s.Change(it, Plan{Confirm, time.Now(), 3 * time.Second, ttl}) // Extend
 					time.Sleep(10 * time.Millisecond)
 				}
 				if got := l.since(0); len(got) != 1 || got[0].at > tc.due {
@@ -143,16 +143,16 @@ func TestConfirm_OfLessDoesNotPutTheRenewalOff(t *testing.T) {
 }
 
 // A renewal that was under way when its item was given an end fails: it is not repeated.
-func TestAddEnd_EndsRetries(t *testing.T) {
+func TestEnd_EndsRetries(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		it := &Item[string]{Value: "a"}
-		s.Add(it, time.Now(), ttl, ttl, true)
+		s.Change(it, Plan{Renew, time.Now(), ttl, ttl})
 		time.Sleep(ttl / 3)
 		if got := l.since(0); len(got) != 1 {
 			t.Fatalf("renewals %v, want one", got)
 		}
-		s.AddEnd(it, time.Now().Add(ttl/2))
-		s.Retry(it)
+		s.Change(it, Plan{What: End, At: time.Now().Add(ttl / 2)})
+		s.Change(it, Plan{What: Retry})
 		time.Sleep(ttl)
 		if got := l.since(1); len(got) > 0 || s.Len() > 0 {
 			t.Errorf("renewed again, %v, or %d items left", got, s.Len())
@@ -164,9 +164,9 @@ func TestStop_BeforeAnythingAndTwice(t *testing.T) {
 	s := New(Config[string]{})
 	_ = s.Stop(t.Context())
 	_ = s.Stop(t.Context())
-	s.Add(&Item[string]{}, time.Now(), ttl, ttl, true)
-	if s.Len() != 0 {
-		t.Error("a stopped scheduler took an item")
+	s.Change(&Item[string]{}, Plan{Renew, time.Now(), ttl, ttl})
+	if s.started {
+		t.Error("a stopped scheduler has started")
 	}
 }
 
@@ -174,8 +174,8 @@ func TestStop_BeforeAnythingAndTwice(t *testing.T) {
 func TestScheduler_AddAgain(t *testing.T) {
 	run(t, func(t *testing.T, s *Scheduler[string], l *log) {
 		a := &Item[string]{Value: "a"}
-		s.Add(a, time.Now(), ttl, ttl, false)
-		s.Add(a, time.Now(), ttl, ttl, true)
+		s.Change(a, Plan{Fixed, time.Now(), ttl, ttl})
+		s.Change(a, Plan{Renew, time.Now(), ttl, ttl})
 		if n := s.Len(); n != 1 {
 			t.Errorf("scheduled %d times", n)
 		}
@@ -183,7 +183,7 @@ func TestScheduler_AddAgain(t *testing.T) {
 		if got := l.since(0); len(got) != 1 {
 			t.Errorf("renewals %v", got)
 		}
-		s.Remove(a)
+		s.Change(a, Plan{What: Drop})
 		if s.Has(a) || s.Len() != 0 {
 			t.Error("it is still scheduled")
 		}

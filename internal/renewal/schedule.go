@@ -10,7 +10,7 @@ import (
 // Item is one hold in the schedule. Embed it in the hold; the zero value is not
 // scheduled.
 type Item[T any] struct {
-	Value T // the hold; set before Add
+	Value T // the hold; set before it is scheduled
 
 	ttl      time.Duration
 	next     instant // when to look at it: renewal or deadline, the earlier
@@ -20,7 +20,7 @@ type Item[T any] struct {
 	asked    bool  // handed out or to be retried: next is the end of a pause, which is not cut short
 }
 
-// instant is a time on the monotonic clock, as the time since a heap's epoch: a
+// instant is a time on the monotonic clock, as the time since its schedule's epoch: a
 // third of the size of a time.Time, of which every hold would have two.
 type instant time.Duration
 
@@ -33,60 +33,85 @@ func slack(ttl time.Duration) time.Duration { return ttl / 12 }
 // have: so late that what is over by then costs no renewal.
 const Soon = 25 * time.Millisecond
 
-// Heap is a schedule: it decides when holds are renewed and when they end. It is pure: each call takes the time that it needs. A Heap and
-// its items are guarded by the mutex of its owner.
+// Plan is what becomes of an item.
+type Plan struct {
+	What What
+	At   time.Time     // when the request was sent that has set the TTL; of End: the deadline
+	Set  time.Duration // that TTL
+	TTL  time.Duration // that renewals set
+}
+
+// What is a kind of plan. A plan of the first three schedules an item, or changes how it is scheduled.
+type What uint8
+
+const (
+	Renew   What = iota // it is handed out after a third of its TTL, or soon if Set is less
+	Fixed               // it only expires
+	End                 // likewise, at a time
+	Confirm             // a request has set its TTL; nothing if it is not scheduled
+	Retry               // a renewal has failed in a way that may pass: soon again; nothing if it is not renewed any more
+	Drop                // it is not handed out, and does not expire; a renewal of it may still be under way
+)
+
+// Schedule decides when holds are renewed and when they end. It is pure: it has the time from its owner, whose mutex guards it and
+// its items.
 //
-//	  Add                 Confirm: deadline moves on
+//	  Renew               Confirm: deadline moves on
 //	   |                  +-------------+
 //	   v      due         v             |
 //	waiting ---------> handed out ------+--- Retry: soon again
 //	   |                  |
 //	   +---- deadline ----+--> expired, once, and gone
-//	   +---- Remove ------+--> gone
-type Heap[T any] struct {
+//	   +----- Drop -------+--> gone
+type Schedule[T any] struct {
+	now   func() time.Time
 	epoch time.Time
 	items items[T]
 }
 
-// NewHeap returns an empty heap. Its times are counted from epoch, which has a monotonic reading.
-func NewHeap[T any](epoch time.Time) Heap[T] { return Heap[T]{epoch: epoch} }
+// NewSchedule returns an empty schedule. The times that now returns have a monotonic reading.
+func NewSchedule[T any](now func() time.Time) Schedule[T] { return Schedule[T]{now: now, epoch: now()} }
 
 // at converts a time that has a monotonic reading.
-func (s *Heap[T]) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
+func (s *Schedule[T]) at(t time.Time) instant { return instant(t.Sub(s.epoch)) }
 
 // Len is how many items are scheduled.
-func (s *Heap[T]) Len() int { return len(s.items) }
+func (s *Schedule[T]) Len() int { return len(s.items) }
 
-// Add schedules an item at now whose TTL in Redis was set to first by a request sent at sent,
-// and is set to ttl by its renewals. A renewed item is handed out after a third of its
-// TTL, or soon if first is less; another only expires. One that is scheduled already is from
-// now on scheduled like that. It reports the item's deadline.
-func (s *Heap[T]) Add(it *Item[T], now func() time.Time, sent time.Time, first, ttl time.Duration, renewed bool) time.Time {
-	deadline := validity.Deadline(sent, first)
-	it.ttl, it.renewed = min(first, ttl), renewed
-	it.deadline = s.at(deadline)
-	it.next = it.deadline
-	switch {
-	case renewed && first < ttl:
-		it.next = min(s.at(now().Add(Soon)), it.deadline)
-	case renewed:
-		it.next = min(s.at(validity.RenewAt(sent, ttl)), it.deadline)
+// Change changes the plan of an item. It returns the deadline that the request of a Renew, Fixed or Confirm gives; none if that is of
+// no use.
+func (s *Schedule[T]) Change(it *Item[T], p Plan) (deadline time.Time) {
+	switch p.What {
+	case Renew, Fixed:
+		deadline = validity.Deadline(p.At, p.Set)
+		s.add(it, deadline, p)
+	case End:
+		s.add(it, p.At, p)
+	case Confirm:
+		return s.confirm(it, p)
+	case Retry:
+		s.retry(it)
+	case Drop:
+		if it.index != 0 {
+			heap.Remove(&s.items, int(it.index)-1)
+		}
 	}
-	s.put(it)
 	return deadline
 }
 
-// AddEnd schedules an item that is not renewed, and expires at deadline. It is like Add for the rest.
-func (s *Heap[T]) AddEnd(it *Item[T], deadline time.Time) {
-	it.renewed = false
+func (s *Schedule[T]) add(it *Item[T], deadline time.Time, p Plan) {
+	it.renewed, it.asked = p.What == Renew, false
 	it.deadline = s.at(deadline)
 	it.next = it.deadline
-	s.put(it)
-}
-
-// put puts an item where it belongs in the schedule.
-func (s *Heap[T]) put(it *Item[T]) {
-	it.asked = false
+	if p.What != End {
+		it.ttl = min(p.Set, p.TTL)
+	}
+	switch {
+	case it.renewed && p.Set < p.TTL:
+		it.next = min(s.at(s.now().Add(Soon)), it.deadline)
+	case it.renewed:
+		it.next = min(s.at(validity.RenewAt(p.At, p.TTL)), it.deadline)
+	}
 	if it.index != 0 {
 		heap.Fix(&s.items, int(it.index)-1)
 	} else {
@@ -94,64 +119,40 @@ func (s *Heap[T]) put(it *Item[T]) {
 	}
 }
 
-// Confirm records that a request sent at sent set the item's TTL to set, and that the
-// next renewals will set it to ttl. Answers may come late and out of order: a deadline
-// only ever moves on. It reports the deadline that this request gives, and false if the
-// item is not scheduled any more.
-func (s *Heap[T]) Confirm(it *Item[T], sent time.Time, set, ttl time.Duration) (time.Time, bool) {
+// confirm moves the deadline on, and never back: answers may come late and out of order.
+func (s *Schedule[T]) confirm(it *Item[T], p Plan) (deadline time.Time) {
 	if it.index == 0 {
-		return time.Time{}, false
+		return deadline
 	}
-	deadline := validity.Deadline(sent, set)
-	it.ttl = ttl
+	deadline = validity.Deadline(p.At, p.Set)
+	it.ttl = p.TTL
 	it.deadline = max(it.deadline, s.at(deadline))
-	next := s.lookAt(it, sent)
-	if it.renewed && set < ttl { // by Extend: a renewal, which sets it to more, is as due as before
-		next = min(next, it.next)
+	next := it.deadline
+	if it.renewed {
+		next = min(s.at(validity.RenewAt(p.At, p.TTL)), next)
+		if p.Set < p.TTL { // by Extend: a renewal, which sets it to more, is as due as before
+			next = min(next, it.next)
+		}
 	}
 	it.next, it.asked = next, false
 	heap.Fix(&s.items, int(it.index)-1)
-	return deadline, true
+	return deadline
 }
 
-// lookAt is when to look at an item that was confirmed by a request sent at sent.
-func (s *Heap[T]) lookAt(it *Item[T], sent time.Time) instant {
-	if !it.renewed {
-		return it.deadline
-	}
-	return min(s.at(validity.RenewAt(sent, it.ttl)), it.deadline)
-}
-
-// Retry records at now that a renewal failed in a way that may pass. It changes nothing for an
-// item that is not renewed any more, and reports whether it did.
-func (s *Heap[T]) Retry(it *Item[T], now func() time.Time) bool {
+func (s *Schedule[T]) retry(it *Item[T]) {
 	if it.index == 0 || !it.renewed {
-		return false
+		return
 	}
 	it.asked = true
-	it.next = min(s.at(now().Add(validity.RetryAfter(it.ttl))), it.deadline)
+	it.next = min(s.at(s.now().Add(validity.RetryAfter(it.ttl))), it.deadline)
 	heap.Fix(&s.items, int(it.index)-1)
-	return true
-}
-
-// Remove takes an item out. It will not be handed out and not expire; a renewal of
-// it may still be under way.
-func (s *Heap[T]) Remove(it *Item[T]) {
-	if it.index != 0 {
-		heap.Remove(&s.items, int(it.index)-1)
-	}
 }
 
 // Has reports whether an item is scheduled.
-func (s *Heap[T]) Has(it *Item[T]) bool { return it.index != 0 }
-
-// IsDueBefore reports whether an item is to be looked at before a time.
-func (s *Heap[T]) IsDueBefore(it *Item[T], at time.Time) bool {
-	return it.index != 0 && it.next < s.at(at)
-}
+func (s *Schedule[T]) Has(it *Item[T]) bool { return it.index != 0 }
 
 // Due takes out what has expired at t, and collects what is to be renewed.
-func (s *Heap[T]) Due(t time.Time) (renew, expired []T) {
+func (s *Schedule[T]) Due(t time.Time) (renew, expired []T) {
 	now := s.at(t)
 	var out []*Item[T] // handed out now: off the heap until the end of this pass
 	for len(s.items) > 0 {
@@ -163,12 +164,10 @@ func (s *Heap[T]) Due(t time.Time) (renew, expired []T) {
 		if early > now {
 			break
 		}
-		switch {
-		case it.deadline <= now:
-			heap.Pop(&s.items)
+		heap.Pop(&s.items)
+		if it.deadline <= now {
 			expired = append(expired, it.Value)
-		default: // renewed: of the others next is the deadline
-			heap.Pop(&s.items)
+		} else { // renewed: of the others next is the deadline
 			out = append(out, it)
 			renew = append(renew, it.Value)
 		}
@@ -182,7 +181,7 @@ func (s *Heap[T]) Due(t time.Time) (renew, expired []T) {
 }
 
 // Next is when to call Due again; false if nothing is scheduled.
-func (s *Heap[T]) Next() (time.Time, bool) {
+func (s *Schedule[T]) Next() (time.Time, bool) {
 	if len(s.items) == 0 {
 		return time.Time{}, false
 	}

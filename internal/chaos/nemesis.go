@@ -2,61 +2,20 @@ package chaos
 
 import (
 	"context"
-	"crypto/sha1" // what EVALSHA is defined with
-	"encoding/hex"
 	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// script is one of the library's, as it was sent.
-type script struct{ name, text string }
-
-// scripts are those that the proxies have seen, by digest: the first call of each has
-// its text. Content decides, so all runs of a process share them.
-type scripts struct{ seen sync.Map } // digest -> script
-
-// header begins a script.
-var header = regexp.MustCompile(`^-- holdfast (\w+)\n`)
-
-// of returns the script that a request calls.
-func (s *scripts) of(cmd []string) (script, bool) {
-	if len(cmd) < 3 {
-		return script{}, false
-	}
-	switch strings.ToLower(cmd[0]) {
-	case "evalsha":
-		known, ok := s.seen.Load(strings.ToLower(cmd[1]))
-		if !ok {
-			return script{}, false
-		}
-		return known.(script), true
-	case "eval":
-		name := header.FindStringSubmatch(cmd[1])
-		if name == nil {
-			return script{}, false
-		}
-		sum := sha1.Sum([]byte(cmd[1]))
-		known, _ := s.seen.LoadOrStore(hex.EncodeToString(sum[:]), script{name[1], cmd[1]})
-		return known.(script), true
-	}
-	return script{}, false
-}
-
-// library knows the scripts of the library under test.
-var library scripts
-
 // calls matches the calls for a lock of scripts whose name contains part.
-func (s *scripts) calls(part, lock string) redistest.Match {
+func calls(part, lock string) redistest.Match {
 	return func(cmd []string) bool {
-		called, ok := s.of(cmd)
-		return ok && strings.Contains(called.name, part) && slices.Contains(cmd, lock)
+		return strings.Contains(redistest.ScriptName(cmd), part) && slices.Contains(cmd, lock)
 	}
 }
 
@@ -96,7 +55,7 @@ var faults = []fault{
 	{"lose a release", 5, func(n *nemesis) Fault { return n.lose("release", (*redistest.Proxy).LoseRequest) }},
 	{"swallow a renewal's reply", 5, func(n *nemesis) Fault {
 		c := n.someone()
-		c.proxy.SwallowReply(library.calls("renew", steadyName(c.ID)), 1)
+		c.proxy.SwallowReply(calls("renew", steadyName(c.ID)), 1)
 		n.rest(300 * time.Millisecond)
 		return Fault{Proc: c.ID}
 	}},
@@ -209,7 +168,7 @@ func (n *nemesis) kill(kind string) Fault {
 // lose sets a rule for one request that is about to come.
 func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match, int)) Fault {
 	c := n.someone()
-	rule(c.proxy, library.calls(part, n.busy()), 1)
+	rule(c.proxy, calls(part, n.busy()), 1)
 	n.rest(100 * time.Millisecond)
 	return Fault{Proc: c.ID}
 }
@@ -217,7 +176,7 @@ func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match,
 // hold keeps one request or reply back for up to a lease and a half.
 func (n *nemesis) hold(part string, rule func(*redistest.Proxy, redistest.Match) *redistest.Gate) Fault {
 	c := n.someone()
-	gate := rule(c.proxy, library.calls(part, n.busy()))
+	gate := rule(c.proxy, calls(part, n.busy()))
 	n.rest(time.Duration(n.rng.Int64N(int64(3 * n.ttl / 2))))
 	gate.Release()
 	return Fault{Proc: c.ID}

@@ -199,10 +199,6 @@ func (r *run) start() *member {
 	if p.ID%3 == 2 {
 		cfg.Slice = 0 // a fleet of both modes: this one passes nothing on by itself
 	}
-	proxy.Rewrite(func(cmd []string) []string {
-		library.of(cmd) // sees the text of each script pass once
-		return cmd
-	})
 	text, err := json.Marshal(cfg)
 	if err != nil {
 		r.Fatal(err)

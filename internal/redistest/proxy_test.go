@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
@@ -251,7 +252,7 @@ func TestProxy_HealLeavesWhatAGateHolds(t *testing.T) {
 	c.wantRead("2")
 }
 
-func TestCallsOf_WhatIsMerged(t *testing.T) {
+func TestCalls_OfWhatIsMerged(t *testing.T) {
 	for _, tc := range []struct{ command, want string }{
 		{"evalsha f 4 a b c d 2 =-= x z y1 y2", "[[evalsha f 2 a b x y1 z] [evalsha f 2 c d x y2 z]]"},
 		{"EVAL text 2 a a 1 - 1 2", "[[EVAL text 1 a 1] [EVAL text 1 a 2]]"},
@@ -260,9 +261,21 @@ func TestCallsOf_WhatIsMerged(t *testing.T) {
 		{"evalsha f 2 a b 1 - x", "[[evalsha f 2 a b 1 - x]]"},
 		{"get a", "[]"},
 	} {
-		if got := fmt.Sprint(callsOf(strings.Fields(tc.command))); got != tc.want {
+		if got := fmt.Sprint(Calls(strings.Fields(tc.command))); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.command, got, tc.want)
 		}
+	}
+}
+
+// A script is known by its digest once its text has been seen.
+func TestScriptName(t *testing.T) {
+	for _, tc := range []struct{ script, want string }{
+		{"-- holdfast join\nreturn 1", "join"}, {"-- holdfast join, many\nreturn 2", "join"}, {"return 'join'", ""},
+	} {
+		sum := fmt.Sprintf("%x", sha1.Sum([]byte(tc.script)))
+		Want(t, ScriptName([]string{"evalsha", sum, "0"}), "", "before its text: %q")
+		Want(t, ScriptName([]string{"eval", tc.script, "0"}), tc.want, "%q, want %q")
+		Want(t, ScriptName([]string{"evalsha", sum, "0"}), tc.want, "%q, want %q")
 	}
 }
 

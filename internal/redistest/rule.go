@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,18 +33,6 @@ func All(ms ...Match) Match {
 	return func(cmd []string) bool {
 		return !slices.ContainsFunc(ms, func(m Match) bool { return !m(cmd) })
 	}
-}
-
-// ScriptCall splits a call of a script into its keys and its other arguments. It reports false for other commands.
-func ScriptCall(cmd []string) (keys, argv []string, ok bool) {
-	if !Command("evalsha")(cmd) && !Command("eval")(cmd) || len(cmd) < 3 {
-		return nil, nil, false
-	}
-	n, err := strconv.Atoi(cmd[2])
-	if err != nil || n < 0 || n > len(cmd)-3 {
-		return nil, nil, false
-	}
-	return cmd[3 : 3+n], cmd[3+n:], true
 }
 
 // action is what a rule does to a request or its reply.
@@ -88,7 +75,7 @@ type verdict struct {
 func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 	rules = slices.DeleteFunc(rules, func(r *rule) bool { return r.gate != nil && r.gate.isReleased() })
 	for i, r := range rules {
-		if !r.match(cmd) && !slices.ContainsFunc(callsOf(cmd), r.match) {
+		if !r.match(cmd) && !slices.ContainsFunc(Calls(cmd), r.match) {
 			continue
 		}
 		r.hit = true
@@ -145,42 +132,6 @@ func (g *Gate) pass(stop <-chan struct{}) bool {
 	case <-stop:
 		return false
 	}
-}
-
-// callsOf returns the calls of a script that a command makes, each as the command that would make it alone. It is several for
-// the form of a script for many calls (scripts/form/many.lua), and none for what calls no script.
-func callsOf(cmd []string) (calls [][]string) {
-	keys, argv, ok := ScriptCall(cmd)
-	if !ok {
-		return nil
-	}
-	one := [][]string{cmd}
-	if len(argv) < 2 || strings.Trim(argv[1], "=-") != "" {
-		return one
-	}
-	width, err := strconv.Atoi(argv[0])
-	if err != nil || width <= 0 || len(keys)%width != 0 {
-		return one
-	}
-	shape, args := argv[1], argv[2:]
-	shared, own := strings.Count(shape, "="), strings.Count(shape, "-")
-	if len(args) != shared+own*len(keys)/width {
-		return one
-	}
-	shares, owns := args[:shared], args[shared:]
-	for mine := range slices.Chunk(keys, width) {
-		call := append([]string{cmd[0], cmd[1], argv[0]}, mine...)
-		left := shares
-		for _, sign := range shape {
-			if sign == '=' {
-				call, left = append(call, left[0]), left[1:]
-			} else {
-				call, owns = append(call, owns[0]), owns[1:]
-			}
-		}
-		calls = append(calls, call)
-	}
-	return calls
 }
 
 // The faults of a proxy that hit chosen requests and replies.
@@ -259,6 +210,7 @@ func (p *Proxy) add(r *rule) {
 
 // admit decides what happens to a request that is about to be forwarded.
 func (p *Proxy) admit(cmd []string) (v verdict) {
+	ScriptName(cmd) // it learns the name from the text, which comes once
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, p.rules = judge(p.rules, cmd)

@@ -142,7 +142,8 @@ func (d *distant) Close() error {
 // bubble's clock stands while a goroutine waits for a mutex: so no virtual time may pass over them.
 var greetings = []string{"hello", "auth", "client", "select"}
 
-func isGreeting(name string) bool {
+// IsGreeting reports whether a command is one of them.
+func IsGreeting(name string) bool {
 	for _, g := range greetings {
 		if strings.EqualFold(g, name) {
 			return true
@@ -154,7 +155,7 @@ func isGreeting(name string) bool {
 // opensWithGreeting looks at the first command of b.
 func opensWithGreeting(b []byte) bool {
 	f, err := newFrameReader(strings.NewReader(string(b)), 1).request()
-	return err == nil && isGreeting(f.text())
+	return err == nil && IsGreeting(f.text())
 }
 
 // greeter tells which frames of a link are greetings and the answers to them: the first ones of a connection to a virtual
@@ -169,7 +170,7 @@ func (g *greeter) asks(f frame) bool {
 	if g.over.Load() {
 		return false
 	}
-	if !isGreeting(f.text()) {
+	if !IsGreeting(f.text()) {
 		g.over.Store(true)
 		return false
 	}

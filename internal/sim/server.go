@@ -51,12 +51,12 @@ func (s *server) executeLocked(c *link, args []string, raw []byte) {
 	w := s.w
 	w.stats.Commands++
 	name := strings.ToLower(args[0])
-	calls, isCall := parseCalls(args)
-	if isCall && name == "evalsha" && s.redis.Do("script", "exists", args[1]).([]any)[0] != int64(1) {
+	calls := callsOf(args)
+	if name == "evalsha" && s.redis.Do("script", "exists", args[1]).([]any)[0] != int64(1) {
 		c.executeLocked(raw) // NOSCRIPT: it comes again, in full
 		return
 	}
-	if !isCall {
+	if len(calls) == 0 {
 		c.executeLocked(raw)
 		switch name {
 		case "subscribe", "unsubscribe":

@@ -1,13 +1,10 @@
 package sim
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
@@ -23,12 +20,7 @@ func parseCommand(b []byte) (args []string, rest []byte, ok bool) {
 func isHandshake(packet []byte) bool {
 	for len(packet) > 0 {
 		args, rest, ok := parseCommand(packet)
-		if !ok || len(args) == 0 {
-			return false
-		}
-		switch strings.ToLower(args[0]) {
-		case "hello", "client", "auth", "select":
-		default:
+		if !ok || len(args) == 0 || !redistest.IsGreeting(args[0]) {
 			return false
 		}
 		packet = rest
@@ -44,64 +36,12 @@ type call struct {
 	had    *look // what there was before it, if it asks for that or frees it
 }
 
-var scriptNames = struct {
-	sync.Mutex
-	bySHA map[string]title
-}{bySHA: map[string]title{}}
-
-// title is what the first line of a script says.
-type title struct {
-	name string
-	many bool // it is the form for many calls
-}
-
-var scriptTitle = regexp.MustCompile(`^-- holdfast (\w+)(, many)?\n`)
-
-// parseCalls reads a command that calls a script, once or for many.
-func parseCalls(args []string) (calls []call, ok bool) {
-	if len(args) < 3 {
-		return nil, false
-	}
-	var script title
-	scriptNames.Lock()
-	switch strings.ToLower(args[0]) {
-	case "evalsha":
-		script, ok = scriptNames.bySHA[args[1]], true
-	case "eval":
-		sum := sha1.Sum([]byte(args[1]))
-		if said := scriptTitle.FindStringSubmatch(args[1]); said != nil {
-			script = title{said[1], said[2] != ""}
-		}
-		scriptNames.bySHA[hex.EncodeToString(sum[:])], ok = script, true
-	}
-	scriptNames.Unlock()
-	n, err := strconv.Atoi(args[2])
-	if !ok || err != nil || len(args) < 3+n {
-		return nil, false
-	}
-	if whole := (call{script: script.name, keys: args[3 : 3+n], args: args[3+n:]}); !script.many {
-		return []call{whole}, true
-	} else {
-		return whole.divide(), true
-	}
-}
-
-// divide takes a call of the form for many apart: see scripts/form/many.lua.
-func (c call) divide() (calls []call) {
-	width, _ := strconv.Atoi(c.args[0])
-	shape, shared := c.args[1], strings.Count(c.args[1], "=")
-	common, own := c.args[2:2+shared], c.args[2+shared:]
-	for keys := c.keys; len(keys) > 0; keys = keys[width:] {
-		one, next := call{script: c.script, keys: keys[:width]}, common
-		for _, sign := range shape {
-			from := &own
-			if sign == '=' {
-				from = &next
-			}
-			one.args = append(one.args, (*from)[0])
-			*from = (*from)[1:]
-		}
-		calls = append(calls, one)
+// callsOf returns the calls of a script that a command makes.
+func callsOf(args []string) (calls []call) {
+	script := redistest.ScriptName(args)
+	for _, one := range redistest.Calls(args) {
+		keys, args, _ := redistest.ScriptCall(one)
+		calls = append(calls, call{script: script, keys: keys, args: args})
 	}
 	return calls
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -53,10 +52,7 @@ func TestChaos_FindsPlantedBugs(t *testing.T) {
 	for _, h := range hunts {
 		o.PlantNamed(h.bug)
 	}
-	binary, said := o.Build(t.TempDir(), "chaos")
-	if said != "" {
-		t.Fatal(said)
-	}
+	binary := o.Build(t.TempDir(), "chaos")
 	found := make([]string, len(hunts))
 	t.Cleanup(func() {
 		table := "| bug | what it found | seconds into the run |\n|---|---|---|\n" + strings.Join(found, "\n")
@@ -76,9 +72,7 @@ func TestChaos_FindsPlantedBugs(t *testing.T) {
 				if again > 0 {
 					args = append(args, "-duration", "16s")
 				}
-				cmd := exec.Command(binary, args...)
-				cmd.Env = append(os.Environ(), planted.Var+"="+h.bug)
-				out, _ := cmd.CombinedOutput()
+				out, _ := planted.Wake(binary, h.bug, args...).CombinedOutput()
 				if red := redLine.FindSubmatch(out); red != nil {
 					found[i] = fmt.Sprintf("| %s | %s | %s |", h.bug, red[2], red[1])
 					return
@@ -95,14 +89,14 @@ var redLine = regexp.MustCompile(`red: ([0-9.]+) s: ([a-z -]+):`)
 // Without a bug the same run is green: the judge does not cry wolf.
 func TestChaos_QuietRunIsGreen(t *testing.T) {
 	t.Parallel()
-	h, residue := Run(t, Config{Duration: 4 * time.Second, Seed: 1, Clients: 3, Workers: 2, Faults: "none"})
+	h, residue := Run(t, Config{Duration: 4 * time.Second, Seed: 1, Clients: 3, Workers: 2, Linger: mostLinger, Overstay: 2, Faults: none})
 	if r := Judge(h, residue); len(r.Violations) > 0 || r.TakenUp == 0 {
 		t.Errorf("%v", r)
 	}
 	dir, err := (&Report{History: h}).Save()
 	redistest.Must(t, err)
 	defer os.RemoveAll(dir)
-	if r := Judge(load(t, filepath.Join(dir, "history.json")), residue); len(r.Violations) > 0 {
+	if r := Judge(load(t, filepath.Join(dir, "history.gob")), residue); len(r.Violations) > 0 {
 		t.Errorf("as it was saved: %v", r)
 	}
 }

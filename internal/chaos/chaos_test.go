@@ -1,7 +1,7 @@
 package chaos
 
 import (
-	"encoding/json"
+	"encoding/gob"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -20,11 +20,11 @@ var (
 	duration = flag.Duration("duration", usual(), "length of TestChaos")
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")
 	clients  = flag.Int("clients", 4, "client processes of TestChaos")
-	history  = flag.String("history", "", "a saved history.json, to be judged again instead of a run")
+	history  = flag.String("history", "", "a saved history.gob, to be judged again instead of a run")
 	update   = flag.Bool("update", false, "write the results into docs/internals/VERIFICATION.md")
 	workers  = flag.Int("workers", 3, "callers in each of them")
-	linger   = flag.Duration("linger", 0, "the longest time for which processes keep locks; 0: as usual")
-	overstay = flag.Int("overstay", 0, "percent of the operations that keep a lease beyond its end; 0: a few")
+	linger   = flag.Duration("linger", mostLinger, "the longest time for which processes keep locks")
+	overstay = flag.Int("overstay", 2, "percent of the operations that keep a lease beyond its end")
 	hasty    = flag.Bool("hasty", false, "look for nothing at the end of TestChaos")
 	only     = flag.String("faults", "", "a pattern: only faults of these names; none: none")
 	rules    = flag.String("rules", "", "a run is red only by rules whose names this matches")
@@ -76,10 +76,11 @@ func TestChaos(t *testing.T) {
 }
 
 func load(t *testing.T, file string) *History {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	redistest.Must(t, err)
+	defer f.Close()
 	h := new(History)
-	redistest.Must(t, json.Unmarshal(text, h))
+	redistest.Must(t, gob.NewDecoder(f).Decode(h))
 	return h
 }
 

@@ -20,7 +20,7 @@
 //     happened to server and connections.
 //   - trial.go, answers.go: what happened, told to the judge (package judge) in the order of time. What may have been so, by what is not known
 //     of those times, counts for the library.
-//   - report.go, artefact.go: one page, and what happened around a violation.
+//   - report.go: one page, and what happened around a violation.
 //
 // All times are nanoseconds of the system's monotonic clock, which processes share.
 //

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -165,14 +166,7 @@ func readHistory(path string) ([]*Op, error) {
 }
 
 func sortByCall(ops []*Op) {
-	slices.SortFunc(ops, func(a, b *Op) int {
-		switch {
-		case a.Call != b.Call:
-			return int(min(max(a.Call-b.Call, -1), 1))
-		default:
-			return int(a.ID - b.ID)
-		}
-	})
+	slices.SortFunc(ops, func(a, b *Op) int { return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.ID, b.ID)) })
 }
 
 // Fault is one thing that the nemesis did.
@@ -207,8 +201,8 @@ type History struct {
 	Processes []*Process
 	Ops       []*Op // in the order of their calls
 	Faults    []Fault
-	Stalls    []Fault  // that the nemesis has no part in, or only an indirect one
-	Writes    Commands // the server's append-only file
+	Stalls    []Fault    // that the nemesis has no part in, or only an indirect one
+	Writes    [][]string // the server's append-only file
 	Ticks     []Tick
 	Wall      int64 // the system's wall clock is so far ahead of the one that times count from
 }
@@ -219,43 +213,4 @@ func (h *History) ttl(name string) time.Duration {
 		return slowTTL
 	}
 	return h.TTL
-}
-
-// Commands are what a file of a server has. Their arguments are bytes, which JSON has not: there each one is the character of its number.
-type Commands [][]string
-
-func (c Commands) each(of func(string) string) (all [][]string) {
-	for _, cmd := range c {
-		args := make([]string, len(cmd))
-		for i, s := range cmd {
-			args[i] = of(s)
-		}
-		all = append(all, args)
-	}
-	return all
-}
-
-// MarshalJSON is for the saved history.
-func (c Commands) MarshalJSON() ([]byte, error) {
-	return json.Marshal(c.each(func(s string) string {
-		all := make([]rune, len(s))
-		for i := range len(s) {
-			all[i] = rune(s[i])
-		}
-		return string(all)
-	}))
-}
-
-// UnmarshalJSON reads it.
-func (c *Commands) UnmarshalJSON(text []byte) error {
-	var all [][]string
-	err := json.Unmarshal(text, &all)
-	*c = Commands(all).each(func(s string) string {
-		var b []byte
-		for _, r := range s {
-			b = append(b, byte(r))
-		}
-		return string(b)
-	})
-	return err
 }

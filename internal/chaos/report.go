@@ -2,7 +2,7 @@ package chaos
 
 import (
 	"cmp"
-	"encoding/json"
+	"encoding/gob"
 	"fmt"
 	"maps"
 	"os"
@@ -99,11 +99,11 @@ func (r *Report) Save() (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	history, err := json.Marshal(r.History)
-	if err != nil {
+	var history strings.Builder
+	if err := gob.NewEncoder(&history).Encode(r.History); err != nil {
 		return dir, err
 	}
-	files := map[string]string{"page.txt": r.String(), "history.json": string(history)}
+	files := map[string]string{"page.txt": r.String(), "history.gob": history.String()} // what the server's file has is bytes, not text
 	for _, v := range r.Violations {
 		files[strings.ReplaceAll(v.Rule, " ", "-")+".txt"] = r.Around(v)
 	}
@@ -145,7 +145,7 @@ func (r *Report) Around(v judge.Violation) string {
 	for _, f := range slices.Concat(h.Faults, h.Stalls) {
 		add(f.Start, "FAULT   %s for %v, client %d %s", f.Kind, time.Duration(f.End-f.Start), f.Proc, f.Name)
 	}
-	slices.SortStableFunc(lines, func(a, b line) int { return int(min(max(a.at-b.at, -1), 1)) })
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&b, "%12.6f  %s\n", time.Duration(l.at-h.Start).Seconds(), l.text)

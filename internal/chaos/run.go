@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Config is what a run is made of. The zero value of a field is its default.
+// Config is what a run is made of.
 type Config struct {
 	Duration time.Duration // from the first operation to the last
 	Seed     uint64
@@ -26,7 +26,7 @@ type Config struct {
 	Linger   time.Duration // the longest time for which processes keep locks
 	Faults   string        // a pattern: only those of these names; none: none; empty: all
 	Hasty    bool          // nothing is looked for at the end
-	Overstay int           // percent of the operations that keep a lease beyond its end; 0: a few
+	Overstay int           // percent of the operations that keep a lease beyond its end
 }
 
 // ttl is the lease of most locks: short, so that many end within a run; and slowTTL that of the slow
@@ -68,15 +68,6 @@ type member struct {
 // Run makes a run and returns what is known of it.
 func Run(tb testing.TB, cfg Config) (*History, Residue) {
 	tb.Helper()
-	if cfg.Clients == 0 {
-		cfg.Clients = 4
-	}
-	if cfg.Workers == 0 {
-		cfg.Workers = 3
-	}
-	if cfg.Linger == 0 {
-		cfg.Linger = mostLinger
-	}
 	r := &run{
 		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(),
 		srv: startServer(tb),
@@ -173,7 +164,7 @@ func (r *run) tick(ctx context.Context) {
 	}
 }
 
-// mostLinger is the longest time for which a process keeps a lock (WithLinger), if the run does not say another. It is longer than a second, after
+// mostLinger is the longest time for which a process keeps a lock (WithLinger), if no flag says another. It is longer than a second, after
 // which a process looks for waiters that cannot ask.
 const mostLinger = 2 * time.Second
 
@@ -193,7 +184,7 @@ func (r *run) start() *member {
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
-		Lease: r.ttl, Overstay: max(r.cfg.Overstay, 2), Several: 5, Downgrade: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Lease: r.ttl, Overstay: r.cfg.Overstay, Several: 5, Downgrade: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 		Slice: holdfast.DefaultHandoffSlice, Linger: p.Linger,
 	}
 	if p.ID%3 == 2 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,16 +82,7 @@ type tenure struct {
 
 // sit takes note of who leads when the lock, or the record, has been written. By hi that was so.
 func (t *trial) sit(l *lock, hi int64, told bool) {
-	fields := map[string]string{}
-	all, _ := t.redis.Do("hgetall", record+"{"+l.Name+"}").([]any)
-	for i := 0; i < len(all); i += 2 {
-		fields[all[i].(string)] = all[i+1].(string)
-	}
-	seat := judge.Seat{}
-	if value, leads := fields["value"]; leads && l.Holder(fields["owner"]) != nil {
-		term, _ := strconv.ParseUint(fields["token"], 10, 64)
-		seat = judge.Seat{Owner: fields["owner"], Term: term, Value: value}
-	}
+	seat := judge.ReadSeat(t.redis.Do, &l.Lock)
 	if seat != l.Seat {
 		l.tenures[len(l.tenures)-1].until = hi
 		l.tenures = append(l.tenures, tenure{seat, t.at, never})

@@ -187,22 +187,14 @@ func (s *soak) leavesNothing(goroutines, first, times int, f func(rng *rand.Rand
 // quiet waits until the managers know of nothing any more.
 func (s *soak) quiet() {
 	s.Helper()
-	deadline := time.After(patience)
-	for {
+	redistest.Eventually(s, patience, "the managers know of nothing", func() bool {
 		left := 0
 		for _, m := range s.managers {
 			st := m.Stats()
 			left += st.Held + st.Waiting + st.Locks
 		}
-		if left == 0 {
-			return
-		}
-		select {
-		case <-time.After(time.Millisecond): // no event: cleaning up is asynchronous
-		case <-deadline:
-			s.Fatalf("still known: %+v, %+v", s.managers[0].Stats(), s.managers[1].Stats())
-		}
-	}
+		return left == 0
+	})
 }
 
 // nothingOnTheServer looks for keys, subscriptions and connections.

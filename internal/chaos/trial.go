@@ -49,13 +49,12 @@ type event struct {
 // lock is one of the run's, as the judge sees it.
 type lock struct {
 	judge.Lock
-	kind         *Kind // nil: a private lock of a process
-	queue, times string
-	ends         time.Duration            // when the first of its holds ends by itself; 0: none does
-	maybe        []time.Duration          // until when each of Promised counts
-	used         map[string]time.Duration // owner ids that callers have had leases of, and when the last of these was over
-	given        []string                 // of these, those that are gone
-	returned     map[int]int64            // by process, when an acquire of it returned
+	kind     *Kind                    // nil: a private lock of a process
+	ends     time.Duration            // when the first of its holds ends by itself; 0: none does
+	maybe    []time.Duration          // until when each of Promised counts
+	used     map[string]time.Duration // owner ids that callers have had leases of, and when the last of these was over
+	given    []string                 // of these, those that are gone
+	returned map[int]int64            // by process, when an acquire of it returned
 
 	tenures   []tenure                // of an election, one after the other
 	told      bool                    // of the last of them a message tells

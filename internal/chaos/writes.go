@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,7 +135,7 @@ func (t *trial) counter(cmd []string, token bool) int64 {
 // load reads what the server has of a lock. What is gone, or ends sooner, may have been as before until hi. told: observers of an election
 // have a message about it.
 func (t *trial) load(l *lock, hi int64, told bool) {
-	st := judge.Read(t.redis.Do, &l.Lock, l.queue, l.times, t.since(hi), func(ms int64) time.Duration { return t.since(ms*1e6 - t.h.Wall) })
+	st := judge.Read(t.redis.Do, &l.Lock, t.since(hi), func(ms int64) time.Duration { return t.since(ms*1e6 - t.h.Wall) })
 	for _, old := range l.State.Holders {
 		now := slices.IndexFunc(st.Holders, func(h judge.Holder) bool { return h.ID == old.ID })
 		if now >= 0 && st.Holders[now].Until >= old.Until {
@@ -194,16 +193,12 @@ func (t *trial) lock(name string) *lock {
 	l := t.locks[name]
 	if l == nil {
 		k := kindOf(name)
-		sides := k != nil && k.Shared != nil
-		l = &lock{Lock: *judge.NewLock(name, name, sides), kind: k, used: map[string]time.Duration{}, returned: map[int]int64{}, observers: map[int]*judge.Observer{}, heard: map[int]int64{}}
-		l.queue, l.times = "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}"
-		if sides {
-			l.queue, l.times = fmt.Sprintf("holdfast_rw_queue:{%s}", name), fmt.Sprintf("holdfast_rw_timeout:{%s}", name)
+		sides, permits := false, 0
+		if k != nil {
+			sides, permits = k.Shared != nil, k.Permits
 		}
-		if k != nil && k.Permits > 0 {
-			l.Permits, l.Most = k.Permits, mostPermits
-			l.queue, l.times = fmt.Sprintf("holdfast_permit_queue:{%s}", name), fmt.Sprintf("holdfast_permit_timeout:{%s}", name)
-		}
+		l = &lock{Lock: *judge.NewLock(name, name, sides, permits), kind: k, used: map[string]time.Duration{}, returned: map[int]int64{}, observers: map[int]*judge.Observer{}, heard: map[int]int64{}}
+		l.Most = mostPermits
 		l.Shell, l.tenures = l, []tenure{{until: never}}
 		t.locks[name] = l
 	}

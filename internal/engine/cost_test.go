@@ -40,7 +40,7 @@ func TestCost_AllocationsOfAPair(t *testing.T) {
 		}
 	})
 	t.Logf("%.0f allocations for a pair, %.0f for two bare commands", pair, bare)
-	if raceEnabled {
+	if redistest.Raced() {
 		return // the race detector allocates for itself
 	}
 	redistest.WantMost(t, pair-bare, 8, "%.0f allocations of our own")
@@ -86,7 +86,7 @@ func TestCost_HeldLockIsSmall(t *testing.T) {
 	}
 	got := float64(heap()-before)/(locks-first) - float64(unsafe.Sizeof(holdfast.Lease{}))
 	t.Logf("%.0f B", got)
-	if got > most && !raceEnabled {
+	if got > most && !redistest.Raced() {
 		t.Errorf("a held lock takes %.0f B, want at most %d", got, most)
 	}
 	runtime.KeepAlive(leases)
@@ -104,7 +104,7 @@ func TestCost_ReentryIsLocal(t *testing.T) {
 		_ = inner.Unlock(ctx)
 	})
 	redistest.Want(t, m.Stats().Commands-before, 0, "%d commands")
-	if allocs > 2 && !raceEnabled {
+	if allocs > 2 && !redistest.Raced() {
 		t.Errorf("%.0f allocations", allocs)
 	}
 }
@@ -201,7 +201,7 @@ func TestCost_LingeringIsLocal(t *testing.T) {
 		if n := m.Stats().Commands - before; n > asked {   // of more than a thousand pairs
 			t.Errorf("%s: %d commands, want at most %d", kind, n, asked)
 		}
-		if least > 2 && !raceEnabled {
+		if least > 2 && !redistest.Raced() {
 			t.Errorf("%s: %.0f allocations", kind, least)
 		}
 	}

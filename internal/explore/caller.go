@@ -183,7 +183,7 @@ func (c *caller) does() {
 		var h *lock.Hold
 		var ttl time.Duration
 		var over, unsettled bool
-		p.event(of, func(m *lock.Moment) { h, ttl, over, unsettled = of.Extend(m, l, 3*c.w.plan.TTL) })
+		p.event(of, func(m *lock.Moment) { h, ttl, over, unsettled = of.Extend(m, l, 3*leases) })
 		if !over && !unsettled {
 			script, args := p.says.Renew(ttl, h)
 			c.w.flights = append(c.w.flights, &flight{p: p, extends: h, ttl: ttl, script: script, args: args, sent: c.w.now, patience: validity.AskPatience(0)})

@@ -33,8 +33,8 @@ func newCourt(w *World) *court {
 	j.Judge = judge.New(j)
 	for n := range w.plan.Locks {
 		of := &w.plan.Locks[n]
-		l := judge.NewLock(of.Name, of.Name, of.Kind == lock.WriteKind)
-		l.Shell, l.Loose, l.Permits = of, of.Kind != lock.FairKind && of.Kind != lock.SemaphoreKind, of.Permits
+		l := judge.NewLock(of.Name, of.Name, of.Kind == lock.WriteKind, of.Permits)
+		l.Shell, l.Loose = of, of.Kind != lock.FairKind && of.Kind != lock.SemaphoreKind
 		j.locks = append(j.locks, l)
 		j.since = append(j.since, map[int]arrival{})
 	}
@@ -171,14 +171,13 @@ func (j *court) look() {
 
 // read returns what the server has of a lock.
 func (j *court) read(l *judge.Lock, keys []vredis.Key) judge.State {
-	of := l.Shell.(*Name)
 	return judge.Read(func(args ...string) any {
 		at := slices.IndexFunc(keys, func(k vredis.Key) bool { return k.Name == args[1] })
 		if at < 0 {
 			at, keys = len(keys), append(keys[:len(keys):len(keys)], vredis.Key{Name: args[1]})
 		}
 		return answerOf(&keys[at], args)
-	}, l, of.keys.Queue.(string), of.keys.Deadlines.(string), j.Now(), func(millis int64) time.Duration { return j.time(time.UnixMilli(millis)) })
+	}, l, j.Now(), func(millis int64) time.Duration { return j.time(time.UnixMilli(millis)) })
 }
 
 // answerOf is what the server answers to a command that reads a key.
@@ -292,7 +291,7 @@ func (j *court) memory(f *printer) {
 			a, known := j.since[n][p.id]
 			known = known && a.hold == p.holdOf(n)
 			if f.bool(known); known { // two slices are as much as any judgement goes by
-				f.int(int64(min(2*j.w.plan.Slice, j.w.now.Sub(a.at))))
+				f.int(int64(min(2*slice, j.w.now.Sub(a.at))))
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // strikes are the faults that may happen now.
 func (w *World) strikes() (all []step) {
 	add := func(f Fault, n int) {
-		if w.plan.may(f) {
+		if slices.Contains(w.plan.Faults, f) {
 			all = append(all, step{what: strikes, n: n, fault: f, option: true})
 		}
 	}

@@ -3,8 +3,6 @@ package explore
 import (
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -93,13 +91,7 @@ func TestMutants_AreFound(t *testing.T) {
 	for _, h := range hunts {
 		o.PlantNamed(h.bug)
 	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	binary, said := o.Build(t.TempDir(), "explore")
-	if said != "" {
-		t.Fatal(said)
-	}
+	binary := o.Build(t.TempDir(), "explore")
 	for _, h := range hunts {
 		if !regexp.MustCompile(*mutantsFlag).MatchString(h.bug) {
 			continue
@@ -110,8 +102,7 @@ func TestMutants_AreFound(t *testing.T) {
 				run = "^TestWalks$/^"
 			}
 			began := time.Now()
-			cmd := exec.Command(binary, "-test.run", run+regexp.QuoteMeta(strings.ReplaceAll(h.world, " ", "_"))+"$", "-test.timeout", "20m", "-walks", fmt.Sprint(max(1, h.walks)))
-			cmd.Env = append(os.Environ(), planted.Var+"="+h.bug)
+			cmd := planted.Wake(binary, h.bug, "-test.run", run+regexp.QuoteMeta(strings.ReplaceAll(h.world, " ", "_"))+"$", "-test.timeout", "20m", "-walks", fmt.Sprint(max(1, h.walks)))
 			out, _ := cmd.CombinedOutput()
 			red := redLine.FindSubmatch(out)
 			switch {

@@ -51,7 +51,7 @@ func (w *World) judgePass(c *caller, l *lock.Lease) {
 			q, ok := f.of.(*lock.Question)
 			return ok && !f.ghost && q.Hold == h
 		})
-		if a.hold == h && !asked && w.now.Sub(a.at) >= 2*w.plan.Slice {
+		if a.hold == h && !asked && w.now.Sub(a.at) >= 2*slice {
 			if p.passes[n]++; p.passes[n] > 2 {
 				w.judge.fails("not passed on", "process %d passes the lock on for more than two slices", p.id)
 			}

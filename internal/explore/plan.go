@@ -9,19 +9,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
+// What all processes are told of times.
+const (
+	leases   = 3 * time.Second
+	polls    = 2 * time.Second
+	slice    = 10 * time.Millisecond
+	patience = 6 * time.Second
+)
+
 // Plan is a small world: what there is, and what may go wrong.
 type Plan struct {
 	Name    string
 	Locks   []Name
 	Callers []Caller
 
-	TTL, Poll, Slice, Patience time.Duration // 0: see complete
-	Deaf                       bool          // no process hears its inbox in the beginning
-	Replicas                   bool          // grants wait for the acknowledgement of one replica
-	Closes                     []int         // the processes that may close
-	Ordered                    bool          // callers come in their order
-	Idle                       time.Duration // for how long the server keeps a semaphore that is not used; 0: forever
-	Sets                       []int         // how many permits the first lock is said to have, one after the other (SetPermits)
+	Deaf     bool          // no process hears its inbox in the beginning
+	Replicas bool          // grants wait for the acknowledgement of one replica
+	Closes   []int         // the processes that may close
+	Ordered  bool          // callers come in their order
+	Idle     time.Duration // for how long the server keeps a semaphore that is not used; 0: forever
+	Sets     []int         // how many permits the first lock is said to have, one after the other (SetPermits)
 
 	Faults []Fault // that may happen
 	Most   int     // how many of them in one run
@@ -83,15 +90,6 @@ const (
 
 // complete fills in what is left out.
 func (p *Plan) complete() *Plan {
-	or := func(d *time.Duration, otherwise time.Duration) {
-		if *d == 0 {
-			*d = otherwise
-		}
-	}
-	or(&p.TTL, 3*time.Second)
-	or(&p.Poll, 2*time.Second)
-	or(&p.Slice, 10*time.Millisecond)
-	or(&p.Patience, 6*time.Second)
 	p.processes = 0
 	for i := range p.Callers {
 		p.processes = max(p.processes, p.Callers[i].Process+1)
@@ -107,7 +105,7 @@ func (p *Plan) complete() *Plan {
 			l.keys = wire.NewKeys(l.Name)
 		}
 	}
-	says := protocol.Process{Publish: "publish", Counted: true, Patience: p.Patience}
+	says := protocol.Process{Publish: "publish", Counted: true, Patience: patience}
 	for i := range p.Callers {
 		c := &p.Callers[i]
 		if c.Locks == nil {
@@ -117,7 +115,7 @@ func (p *Plan) complete() *Plan {
 			c.Kind, c.Permits = lock.SemaphoreKind, max(1, c.Permits)
 		}
 		c.terms = &protocol.Terms{}
-		c.terms.Options = lock.Options{TTL: p.TTL, MaxHold: c.MaxHold, AtLeast: c.AtLeast, Linger: c.Linger, Fencing: c.Fencing, Fixed: c.Fixed, Permits: c.Permits}
+		c.terms.Options = lock.Options{TTL: leases, MaxHold: c.MaxHold, AtLeast: c.AtLeast, Linger: c.Linger, Fencing: c.Fencing, Fixed: c.Fixed, Permits: c.Permits}
 		c.terms.Idle = p.Idle
 		c.terms.Total = p.Locks[c.Locks[0]].Permits
 		if p.Replicas {
@@ -126,13 +124,4 @@ func (p *Plan) complete() *Plan {
 		says.Prepare(c.terms)
 	}
 	return p
-}
-
-func (p *Plan) may(f Fault) bool {
-	for _, x := range p.Faults {
-		if x == f {
-			return true
-		}
-	}
-	return false
 }

@@ -61,11 +61,11 @@ const firstNumber = 1000
 func newProcess(w *World, id int) *process {
 	p := &process{w: w, id: id, numbers: firstNumber, session: 1}
 	p.set = lock.Settings{
-		Epoch: epoch.Add(-time.Millisecond), Poll: w.plan.Poll, Slice: w.plan.Slice, ReadSlice: w.plan.Slice, Patience: w.plan.Patience,
+		Epoch: epoch.Add(-time.Millisecond), Poll: polls, Slice: slice, ReadSlice: slice, Patience: patience,
 		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow, Unanswered: errUnanswered,
 	}
 	owners, _ := wire.PermitOwner(fmt.Sprintf("%08x000040008000%012x", id, 0)) // permits tell of whom they are
-	p.says = protocol.Process{Owners: owners, Publish: "publish", Counted: true, Patience: w.plan.Patience, Knows: p}
+	p.says = protocol.Process{Owners: owners, Publish: "publish", Counted: true, Patience: patience, Knows: p}
 	p.schedule = renewal.NewSchedule[*lock.Hold](p.Now)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
 	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))

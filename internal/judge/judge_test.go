@@ -53,7 +53,7 @@ func (s *story) Wakes(l *Lock, _ *Wait) Waking {
 }
 
 func newStory() *story {
-	s := &story{lock: NewLock("x", "x", true), now: ms}
+	s := &story{lock: NewLock("x", "x", true, 0), now: ms}
 	s.a, s.b = &actor{s: s, name: "a"}, &actor{s: s, name: "b"}
 	s.Judge = New(s)
 	return s
@@ -333,7 +333,7 @@ func TestRules(t *testing.T) {
 // A Redlock's lease stands on a majority of its members.
 func TestRules_OfAMajority(t *testing.T) {
 	s := newStory()
-	whole := NewLock("x", "redlock x", false, NewLock("x", "x@1", false), NewLock("x", "x@2", false), NewLock("x", "x@3", false))
+	whole := NewLock("x", "redlock x", false, 0, NewLock("x", "x@1", false, 0), NewLock("x", "x@2", false, 0), NewLock("x", "x@3", false, 0))
 	c := s.claim(s.a, "1", true, 900*ms)
 	c.Votes, c.Locks = true, append([]*Lock{whole}, whole.Members...)
 	for _, m := range whole.Members[:2] {

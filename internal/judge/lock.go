@@ -4,11 +4,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Lock is a lock on a server, or a Redlock over several.
 type Lock struct {
-	Name    string  // in Redis
+	Name    string // in Redis
+	Keys    *wire.Keys
 	Title   string  // for people
 	Sides   bool    // it is a read-write lock
 	Members []*Lock // of a Redlock; else nil
@@ -35,8 +38,15 @@ type Lock struct {
 }
 
 // NewLock returns a lock that no caller has asked for.
-func NewLock(name, title string, sides bool, members ...*Lock) *Lock {
-	return &Lock{Name: name, Title: title, Sides: sides, Members: members, Stayed: map[string]bool{}, since: map[string]time.Duration{}, gone: map[string]time.Duration{}, line: newLine()}
+func NewLock(name, title string, sides bool, permits int, members ...*Lock) *Lock {
+	keys := wire.NewKeys(name)
+	switch {
+	case sides:
+		keys = wire.NewRWKeys(name)
+	case permits > 0:
+		keys = wire.NewSemaphoreKeys(name)
+	}
+	return &Lock{Name: name, Keys: keys, Title: title, Sides: sides, Permits: permits, Members: members, Stayed: map[string]bool{}, since: map[string]time.Duration{}, gone: map[string]time.Duration{}, line: newLine()}
 }
 
 func (l *Lock) String() string { return l.Title }

@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Read reads what a server has of a lock, whose queue and the times of the places in it have these keys. do executes a command; at is when a time of the
-// server's clock is, in milliseconds.
-func Read(do func(args ...string) any, l *Lock, queue, times string, now time.Duration, at func(millis int64) time.Duration) (st State) {
+// Read reads what a server has of a lock. do executes a command; at is when a time of the server's clock is, in milliseconds.
+func Read(do func(args ...string) any, l *Lock, now time.Duration, at func(millis int64) time.Duration) (st State) {
 	fields, ok := []any(nil), true
 	if l.Permits > 0 {
 		st.Holders, st.Until = readPermits(do, l, now, at)
@@ -41,10 +40,10 @@ func Read(do func(args ...string) any, l *Lock, queue, times string, now time.Du
 			st.Holders = append(st.Holders, h)
 		}
 	}
-	ids, _ := do("lrange", queue, "0", "-1").([]any)
+	ids, _ := do("lrange", l.Keys.Queue.(string), "0", "-1").([]any)
 	for _, id := range ids {
 		st.Queue = append(st.Queue, id.(string))
-		until, _ := do("zscore", times, id.(string)).(float64)
+		until, _ := do("zscore", l.Keys.Deadlines.(string), id.(string)).(float64)
 		st.Kept = append(st.Kept, at(int64(until)))
 	}
 	return st

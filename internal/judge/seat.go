@@ -2,7 +2,10 @@ package judge
 
 import (
 	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // Seat is who leads an election, as Redis has it, or says so; the zero value: none does.
@@ -10,6 +13,20 @@ type Seat struct {
 	Owner string
 	Term  uint64
 	Value string
+}
+
+// ReadSeat reads who leads: the owner of the lock, if the record is its own and has a value. do executes a command.
+func ReadSeat(do func(args ...string) any, l *Lock) (seat Seat) {
+	record := map[string]string{}
+	fields, _ := do("hgetall", wire.LeaderChannel(l.Name)).([]any)
+	for i := 0; i < len(fields); i += 2 {
+		record[fields[i].(string)] = fields[i+1].(string)
+	}
+	if value, leads := record["value"]; leads && l.Holder(record["owner"]) != nil {
+		seat = Seat{Owner: record["owner"], Value: value}
+		seat.Term, _ = strconv.ParseUint(record["token"], 10, 64)
+	}
+	return seat
 }
 
 // Observer is a caller that is told of each change of a seat.

@@ -14,8 +14,8 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// Var is the environment's variable that says which bug is planted.
-const Var = "HOLDFAST_PLANTED_BUG"
+// variable is the environment's that says which bug is awake.
+const variable = "HOLDFAST_PLANTED_BUG"
 
 // Overlay is the library with bugs in it.
 type Overlay struct {
@@ -56,7 +56,7 @@ func (o *Overlay) Plant(m *Bug) {
 			continue
 		}
 		o.Replace(path, e.Old, strings.ReplaceAll(e.New, "BUG", fmt.Sprintf("(plantedBug == %q)", m.Name)))
-		o.Files[filepath.Join(filepath.Dir(path), "planted_bug.go")] = fmt.Sprintf("%s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", PackageOf(o.T, path), Var)
+		o.Files[filepath.Join(filepath.Dir(path), "planted_bug.go")] = fmt.Sprintf("%s\n\nimport \"os\"\n\nvar plantedBug = os.Getenv(%q)\n", PackageOf(o.T, path), variable)
 	}
 }
 
@@ -108,7 +108,7 @@ func plantInLua(file, text string) string {
 	}
 	return text
 }
-`, o.lua.String(), Var)
+`, o.lua.String(), variable)
 }
 
 // write writes the files into a directory, and the list of them that go build takes, whose path it returns.
@@ -137,17 +137,26 @@ func (o *Overlay) write(dir string) (overlay string) {
 	return overlay
 }
 
-// Build compiles the test binary of a package under internal with the bugs, into a directory, and returns what the compiler says;
-// "": nothing.
-func (o *Overlay) Build(dir, pkg string) (binary, said string) {
+// Build compiles the test binary of a package under internal with the bugs, into a directory.
+func (o *Overlay) Build(dir, pkg string) (binary string) {
+	if o.T.Failed() { // a bug does not fit
+		o.T.FailNow()
+	}
 	overlay := o.write(dir)
 	binary = filepath.Join(dir, pkg+".test")
 	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", overlay, "-o", binary, "./internal/"+pkg)
 	cmd.Dir = o.root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Sprintf("%v\n%s", err, out)
+		o.T.Fatalf("%v\n%s", err, out)
 	}
-	return binary, ""
+	return binary
+}
+
+// Wake returns a run of that binary in which a bug is awake.
+func Wake(binary, bug string, args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), variable+"="+bug)
+	return cmd
 }
 
 // Parse fails if a script with the bug has an error of syntax.

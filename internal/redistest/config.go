@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,6 +69,12 @@ const quickEnv = "HOLDFAST_TEST_QUICK"
 
 // Quick reports whether tests on real servers leave out repetitions.
 func Quick() bool { return os.Getenv(quickEnv) != "" }
+
+// Raced reports whether this program was built with the race detector.
+func Raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
 
 // findRedis returns the server's path and its major version.
 func findRedis() (bin string, major int, err error) {

@@ -6,7 +6,7 @@
 //	go test ./internal/sim                                           some hundred worlds
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 7          one of them
 //	go test ./internal/sim -run 'TestWorlds$' -args -seed 1000 -seeds 5000
-//	go test ./internal/sim -run 'TestWorlds$' -args -extras -seed 7  tickets, values, and holders that step aside, which one world of four has
+//	go test ./internal/sim -run 'TestWorlds$' -args -more extras -seed 7  tickets, values, and holders that step aside, which one world of four has
 //	go test ./internal/sim -run LateTimers -args -seed 7 -seeds 500  worlds in which processes stand still, the library's timers with them
 //	go test ./internal/sim -run OfCrowds                             worlds with many locks at a time, whose requests are merged
 //	go test ./internal/sim -run OfElections                          worlds of candidates and observers

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -12,35 +11,25 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/planted"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-var (
-	mutantsFlag = flag.String("mutants", "quick", "which planted bugs are looked for: quick, all, or what their names match")
-	withinFlag  = flag.Int("within", 100, "within how many seeds a planted bug must be found")
-	slotsFlag   = flag.Int("slots", 2, "how many planted bugs are looked for at a time")
+var mutantsFlag = flag.String("mutants", "quick", "which planted bugs are looked for: quick, all, or what their names match")
+
+// within is how many seeds may be needed to find a planted bug, and slots is how many bugs are looked for at a time.
+const (
+	within = 100
+	slots  = 2
 )
 
 const root = "../.."
 
-// overlay is the library with bugs.
-type overlay struct{ *planted.Overlay }
-
-// build compiles the test binary of this package with the bugs, and returns what the compiler says; "": nothing.
-func (o *overlay) build() (binary, said string) {
-	dir, err := os.MkdirTemp("", "holdfast-sim")
-	if err != nil {
-		o.T.Fatal(err)
-	}
-	built.dir = dir
-	return o.Build(dir, "sim")
-}
-
 // withBugs is the library with bugs, and with timers that stand still with their process.
-func withBugs(t *testing.T, bugs ...planted.Bug) *overlay {
-	o := &overlay{planted.New(t, root)}
-	o.stand()
-	for i := range bugs {
-		o.Plant(&bugs[i])
+func withBugs(t *testing.T) *planted.Overlay {
+	o := planted.New(t, root)
+	stand(o)
+	for i := range planted.Bugs {
+		o.Plant(&planted.Bugs[i])
 	}
 	return o
 }
@@ -48,23 +37,20 @@ func withBugs(t *testing.T, bugs ...planted.Bug) *overlay {
 // built is the test binary with all of that, which is built once.
 var built struct {
 	sync.Mutex
-	dir    string // TestMain removes it; "": it has not been built
-	binary string
-	said   string // by the compiler
+	dir    string // TestMain removes it; "": there is none
+	binary string // "": it has not been built
 }
 
 func plantedBinary(t *testing.T) string {
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" {
-		o := withBugs(t, planted.Bugs...)
-		if t.Failed() {
-			t.FailNow()
-		}
-		built.binary, built.said = o.build()
+		dir, err := os.MkdirTemp("", "holdfast-sim")
+		redistest.Must(t, err)
+		built.dir = dir
 	}
-	if built.said != "" {
-		t.Fatal(built.said)
+	if built.binary == "" {
+		built.binary = withBugs(t).Build(built.dir, "sim")
 	}
 	return built.binary
 }
@@ -73,13 +59,13 @@ func plantedBinary(t *testing.T) string {
 // detector, which what it builds does not have.
 func notShort(t *testing.T) {
 	t.Helper()
-	if testing.Short() || raced {
+	if testing.Short() || redistest.Raced() {
 		t.Skip("make test runs it")
 	}
 }
 
 // A change of a text in which a bug is planted changes the bug as well.
-func TestMutants_FitTheCode(t *testing.T) { withBugs(t, planted.Bugs...) }
+func TestMutants_FitTheCode(t *testing.T) { withBugs(t) }
 
 // Nor may a change of the code keep a bug from compiling. All bugs are compiled together, as the gate needs them; the compiler names the line, and so the
 // bug.
@@ -95,7 +81,7 @@ func TestMutants_Compile(t *testing.T) {
 func TestMutants_AreFound(t *testing.T) {
 	notShort(t)
 	binary := plantedBinary(t)
-	slots := make(chan struct{}, *slotsFlag)
+	free := make(chan struct{}, slots)
 	for i := range planted.Bugs {
 		m := &planted.Bugs[i]
 		if !wanted(m) {
@@ -103,15 +89,14 @@ func TestMutants_AreFound(t *testing.T) {
 		}
 		t.Run(strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			slots <- struct{}{}
-			defer func() { <-slots }()
+			free <- struct{}{}
+			defer func() { <-free }()
 			began := time.Now()
-			cmd := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", fmt.Sprintf("-stalls=%v", m.Stall), fmt.Sprintf("-leavers=%v", m.Leave), fmt.Sprintf("-lingerers=%v", m.Linger), fmt.Sprintf("-extras=%v", m.Extra), "-seeds", fmt.Sprint(*withinFlag), "-stop", "-shape", string(m.Shape), "-rules", m.By)
-			cmd.Env = append(os.Environ(), planted.Var+"="+m.Name)
-			out, err := cmd.CombinedOutput()
+			args := append(strings.Fields(m.In), "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(within), "-stop", "-rules", m.By)
+			out, err := planted.Wake(binary, m.Name, args...).CombinedOutput()
 			switch found := foundLine.FindSubmatch(out); {
 			case err == nil:
-				t.Errorf("not found in %d seeds by the judges that should: %q", *withinFlag, m.By)
+				t.Errorf("not found in %d seeds by the judges that should: %q", within, m.By)
 			case found != nil:
 				t.Logf("found by world %s: %s (%v)", found[1], found[2], time.Since(began).Round(100*time.Millisecond))
 			case m.By != "":
@@ -128,7 +113,7 @@ var foundLine = regexp.MustCompile(`red: world (\d+): (.*)`)
 var panicLine = regexp.MustCompile(`(?m)^panic: .*|^--- FAIL.*`)
 
 func wanted(m *planted.Bug) bool {
-	if m.Shape == planted.NoWorld {
+	if m.In == planted.NoWorld {
 		return false
 	}
 	switch *mutantsFlag {

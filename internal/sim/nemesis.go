@@ -133,9 +133,9 @@ var byHand = []fault{
 	}},
 	{"delete queue", func(n *nemesis) {
 		u := n.unit()
-		u.s.redis.Do("del", u.queue)
+		u.s.redis.Do("del", u.Keys.Queue.(string))
 		if n.f.Which%2 == 0 {
-			u.s.redis.Do("del", u.times)
+			u.s.redis.Do("del", u.Keys.Deadlines.(string))
 		}
 		u.loseLocked()
 	}},

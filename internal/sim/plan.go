@@ -24,7 +24,7 @@ type Shape string
 
 // The shapes.
 const (
-	OneServer    Shape = "one server"
+	OneServer    Shape = "one-server"
 	Majority     Shape = "majority"   // Redlocks over all servers
 	WithReplicas Shape = "replicas"   // grants wait for replicas
 	FailOver     Shape = "fail-over"  // a copy that is behind takes over

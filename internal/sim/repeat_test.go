@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"flag"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -9,7 +8,8 @@ import (
 	"testing"
 )
 
-var repeatFlag = flag.Float64("repeat", 0.3, "how many of the seeds must repeat their whole trace; 1: all")
+// leastSame is the part of the seeds that must repeat their whole trace.
+const leastSame = 0.3
 
 // enough is more memory than a world takes without a collection.
 const enough = 2 << 30
@@ -49,7 +49,7 @@ func TestWorlds_Repeat(t *testing.T) {
 		t.Logf("seed %d, %s, differs in line %d of %d:\n%s\n%s", seed, draw(seed).Shape, n+1, len(x), x[n], y[n])
 	}
 	t.Logf("%d of %d seeds repeat", same, seeds)
-	if float64(same) < *repeatFlag*float64(seeds) {
-		t.Errorf("fewer than %v do", *repeatFlag)
+	if float64(same) < leastSame*float64(seeds) {
+		t.Errorf("fewer than %v do", leastSame)
 	}
 }

@@ -13,19 +13,6 @@ import (
 
 // Elections: candidates, what they say, and observers.
 
-// seatLocked reads who leads: the owner of the lock, if the record is its own and has a value.
-func (u *unit) seatLocked() (seat judge.Seat) {
-	record := map[string]string{}
-	fields, _ := u.s.redis.Do("hgetall", "holdfast_leader:{"+u.Name+"}").([]any)
-	for i := 0; i < len(fields); i += 2 {
-		record[fields[i].(string)] = fields[i+1].(string)
-	}
-	if value, leads := record["value"]; leads && u.Holder(record["owner"]) != nil {
-		seat = judge.Seat{Owner: record["owner"], Term: uint64(number(record["token"])), Value: value}
-	}
-	return seat
-}
-
 func seatOf(l holdfast.Leader) judge.Seat {
 	return judge.Seat{Owner: l.Owner, Term: l.Term, Value: l.Value}
 }

@@ -27,7 +27,7 @@ var behindTimers = []planted.Edit{
 }
 
 // stand has the library's timers wait while their process stands still.
-func (o *overlay) stand() {
+func stand(o *planted.Overlay) {
 	for _, e := range behindTimers {
 		path := filepath.Join(root, e.File)
 		o.Replace(path, e.Old, e.New)
@@ -78,7 +78,7 @@ func TestWorlds_WithLateTimers(t *testing.T) {
 		seeds = 24
 	}
 	out, err := exec.Command(binary, "-test.run", "^TestWorlds$", "-test.v", "-test.timeout", "10h", "-seed", fmt.Sprint(max(*seedFlag, 1)), "-seeds", fmt.Sprint(seeds),
-		"-stalls", "-shape", *shapeFlag, "-rules", *rulesFlag, "-trace", traceFlag.String()).CombinedOutput()
+		"-more", "stalls", "-shape", *shapeFlag, "-rules", *rulesFlag, "-trace", traceFlag.String()).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -15,8 +15,6 @@ type unit struct {
 	w       *World
 	s       *server // nil: of a Redlock
 	kind    Kind
-	queue   string // its key
-	times   string
 	members []*unit // of a Redlock; else nil
 
 	dirty   bool          // Redis may have something else than State says
@@ -82,16 +80,9 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 	if len(w.servers) > 1 {
 		title += "@" + w.servers[n].addr
 	}
-	u := &unit{Lock: *judge.NewLock(name, title, k == RW), w: w, s: w.servers[n], kind: k, lost: -1}
+	u := &unit{Lock: *judge.NewLock(name, title, k == RW, map[Kind]int{Semaphore: allPermits}[k]), w: w, s: w.servers[n], kind: k, lost: -1}
 	u.met, u.behind = map[*judge.Wait]time.Duration{}, map[string]time.Duration{}
-	u.queue, u.times = "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}"
-	if k == RW {
-		u.queue, u.times = "holdfast_rw_queue:{"+name+"}", "holdfast_rw_timeout:{"+name+"}"
-	}
-	if k == Semaphore {
-		u.Permits, u.Most = allPermits, mostPermits
-		u.queue, u.times = "holdfast_permit_queue:{"+name+"}", "holdfast_permit_timeout:{"+name+"}"
-	}
+	u.Most = mostPermits
 	u.Shell = u
 	w.units = append(w.units, u)
 	u.s.units = append(u.s.units, u)
@@ -105,7 +96,7 @@ func (w *World) election(name string, members []*unit) *unit {
 			return u
 		}
 	}
-	u := &unit{Lock: *judge.NewLock(name, "redlock "+name, false), w: w, kind: Redlock, members: members, lost: -1, met: map[*judge.Wait]time.Duration{}}
+	u := &unit{Lock: *judge.NewLock(name, "redlock "+name, false, 0), w: w, kind: Redlock, members: members, lost: -1, met: map[*judge.Wait]time.Duration{}}
 	for _, m := range members {
 		u.Members = append(u.Members, &m.Lock)
 	}
@@ -125,7 +116,7 @@ func (u *unit) loadLocked() {
 	clock := do("time").([]any)
 	micros := number(clock[0])*1e6 + number(clock[1])
 	before := u.State
-	u.w.judge.Wrote(&u.Lock, judge.Read(do, &u.Lock, u.queue, u.times, now, func(millis int64) time.Duration { // when that is
+	u.w.judge.Wrote(&u.Lock, judge.Read(do, &u.Lock, now, func(millis int64) time.Duration { // when that is
 		return now + time.Duration(millis*1000-micros)*time.Microsecond
 	}))
 	u.soonerLocked(before)
@@ -134,7 +125,7 @@ func (u *unit) loadLocked() {
 			u.behind[h.ID] = now
 		}
 	}
-	seat := u.seatLocked()
+	seat := judge.ReadSeat(do, &u.Lock)
 	u.untold = seat.Term == 0 && (u.untold || u.Seat.Term != 0)
 	u.Seat = seat
 	if u.State.Until > 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -18,20 +17,17 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/judge"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var (
-	seedFlag   = flag.Uint64("seed", 0, "the first seed")
-	seedsFlag  = flag.Int("seeds", 0, "how many seeds; 0: some for each shape, or one if -seed is given")
-	shapeFlag  = flag.String("shape", "", "the shape of all worlds; empty: that of the seed")
-	forFlag    = flag.Duration("for", 0, "seeds are tried for so long")
-	rulesFlag  = flag.String("rules", "", "a world is red only by the judges whose names this matches")
-	stopFlag   = flag.Bool("stop", false, "stop at the first red world")
-	stallsFlag = flag.Bool("stalls", false, "every second fault of a plan is a process that stands still")
-	lingerFlag = flag.Bool("lingerers", false, "processes keep locks after Unlock, in each world where they can")
-	extraFlag  = flag.Bool("extras", false, "tickets, values, and holders that step aside, in each world where they can be")
-	leaveFlag  = flag.Bool("leavers", false, "more callers leave, and come back before answers and grants have come")
-	traceFlag  = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
+	seedFlag  = flag.Uint64("seed", 0, "the first seed")
+	seedsFlag = flag.Int("seeds", 0, "how many seeds; 0: some for each shape, or one if -seed is given")
+	shapeFlag = flag.String("shape", "", "the shape of all worlds; empty: that of the seed")
+	rulesFlag = flag.String("rules", "", "a world is red only by the judges whose names this matches")
+	stopFlag  = flag.Bool("stop", false, "stop at the first red world")
+	moreFlag  = flag.String("more", "", "what is added to each world in which it can be, with commas between: see additions")
+	traceFlag = flag.Duration("trace", time.Second, "how much of a red world's trace is printed")
 )
 
 func init() { flag.Uint64Var(&mostEvents, "events", mostEvents, "a world with more events runs away") }
@@ -54,26 +50,34 @@ func inBubble(t *testing.T, plan *Plan) (r *Result) {
 	return r
 }
 
-// draw draws the plan of a seed, of the shape that is asked for.
-func draw(seed uint64) *Plan {
-	p := Draw(seed)
-	if *shapeFlag != "" {
-		p = DrawShape(seed, Shape(*shapeFlag))
-	}
-	for i := 0; *stallsFlag && i < len(p.Faults); i += 2 {
-		p.Faults[i].Kind = stalls[i/2%2].name
-		p.Faults[i].For *= 2
-	}
-	if *leaveFlag {
-		p.addLeavers()
-	}
-	if *lingerFlag {
-		p.addLingerers()
-	}
-	if *extraFlag {
+// additions are what -more can add to a plan.
+var additions = map[string]func(*Plan){
+	"leavers":   (*Plan).addLeavers,   // more callers leave, and come back before answers and grants have come
+	"lingerers": (*Plan).addLingerers, // processes keep locks after Unlock
+	"extras": func(p *Plan) { // tickets, values, and holders that step aside
 		p.addTickets(true)
 		p.addWanted(true)
 		p.addValues(true)
+	},
+	"stalls": func(p *Plan) { // every second fault is a process that stands still
+		for i := 0; i < len(p.Faults); i += 2 {
+			p.Faults[i].Kind = stalls[i/2%2].name
+			p.Faults[i].For *= 2
+		}
+	},
+}
+
+// draw draws the plan of a seed, as the flags want it.
+func draw(seed uint64) *Plan {
+	p := Draw(seed)
+	if shape := Shape(*shapeFlag); shape != "" {
+		if !slices.Contains(Shapes, shape) && shape != Crowd && shape != Elections && shape != Semaphores {
+			panic("no such shape")
+		}
+		p = DrawShape(seed, shape)
+	}
+	for _, name := range strings.FieldsFunc(*moreFlag, func(r rune) bool { return r == ',' }) {
+		additions[name](p)
 	}
 	return p
 }
@@ -92,19 +96,10 @@ func (r *Result) report(last time.Duration) string {
 	list()
 	more := ""
 	if *shapeFlag != "" {
-		more += fmt.Sprintf(" -shape %q", *shapeFlag)
+		more += " -shape " + *shapeFlag
 	}
-	if *stallsFlag {
-		more += " -stalls"
-	}
-	if *leaveFlag {
-		more += " -leavers"
-	}
-	if *lingerFlag {
-		more += " -lingerers"
-	}
-	if *extraFlag {
-		more += " -extras"
+	if *moreFlag != "" {
+		more += " -more " + *moreFlag
 	}
 	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, more)
 	return b.String()
@@ -136,11 +131,9 @@ func (a *tally) one(t *testing.T, n int, plan *Plan) bool {
 func TestWorlds(t *testing.T) {
 	first, seeds := *seedFlag, *seedsFlag
 	switch {
-	case *forFlag > 0:
-		seeds = math.MaxInt
 	case seeds == 0 && *seedFlag > 0:
 		seeds = 1
-	case seeds == 0 && raced: // the race detector makes a world take eight times as long
+	case seeds == 0 && redistest.Raced(): // the race detector makes a world take eight times as long
 		seeds = unitSeeds / 3
 	case seeds == 0 && testing.Short():
 		seeds = unitSeeds
@@ -168,7 +161,7 @@ func TestWorlds(t *testing.T) {
 	for g := range groups {
 		t.Run(fmt.Sprint("group ", g), func(t *testing.T) {
 			t.Parallel()
-			for i := g; i < seeds && (*forFlag == 0 || time.Since(began) < *forFlag); i += groups {
+			for i := g; i < seeds; i += groups {
 				if !all.one(t, i+1, draw(first+uint64(i))) && *stopFlag {
 					return
 				}
@@ -206,7 +199,7 @@ func TestWorlds_OfSemaphores(t *testing.T) { worldsOf(t, Semaphores, 15, 20) }
 // worldsOf runs worlds of a shape that seeds do not have: the first with -short, and more, other ones without.
 func worldsOf(t *testing.T, shape Shape, short, more int) {
 	first, seeds := short, more
-	if testing.Short() || raced {
+	if testing.Short() || redistest.Raced() {
 		first, seeds = 0, short
 	}
 	var all tally

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	holdfastasynq "github.com/holdfast-go/holdfast/contrib/asynq"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -96,7 +97,7 @@ func TestLimit_OverAllWorkers(t *testing.T) {
 		redistest.Want(t, w.await(id, asynq.TaskStateCompleted).Retried, 0, "%d tries were counted, want %d")
 	}
 	redistest.WantMost(t, most.Load(), 2, "%d tasks ran at a time, want %d at most")
-	w.awaitFree("{limit}:timeout")
+	w.locks.AwaitNone(t, "{limit}:timeout")
 }
 
 // asynq archives a task without tries left, whatever IsFailure says.
@@ -107,10 +108,7 @@ func TestLimit_LastTryWaits(t *testing.T) {
 	redistest.Must(t, err)
 	w.work(func(context.Context) error { return nil })
 	id := w.enqueue(1, asynq.MaxRetry(0))[0]
-	redistest.Eventually(t, redistest.Patience, "the task waits for a permit", func() bool {
-		info, err := w.process().Inspect(t.Context(), "limit")
-		return err == nil && info.Waiters == 1
-	})
+	locktest.AwaitWaiters(t, w.process(), "limit", 1)
 	w.await(id, asynq.TaskStateActive)
 	redistest.Must(t, permit.Unlock(t.Context()))
 	w.await(id, asynq.TaskStateCompleted)
@@ -135,7 +133,7 @@ func TestLimit_RedisAwayAtTheStart(t *testing.T) {
 func TestLimit_LostPermit(t *testing.T) {
 	for reason, lose := range map[string]func(w *world){
 		"deadline": func(w *world) { w.locks.Kill() }, // Redis away in the middle
-		"deleted":  func(w *world) { w.forceUnlock("limit") },
+		"deleted":  func(w *world) { locktest.MustForceUnlock(w.t, w.process(), "limit") },
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +146,7 @@ func TestLimit_LostPermit(t *testing.T) {
 				return errors.New("half done")
 			})
 			id := w.enqueue(1, asynq.MaxRetry(0))[0]
-			wantErr(t, redistest.Next(t, causes, "the handler's context does not end"), holdfast.ErrLeaseLost)
+			locktest.WantErr(t, redistest.Next(t, causes, "the handler's context does not end"), holdfast.ErrLeaseLost, nil)
 			want := "half done\nholdfast: lease lost: \"limit\": " + reason
 			redistest.Want(t, w.await(id, asynq.TaskStateArchived).LastErr, want, "the task's error is %q, want %q")
 		})
@@ -171,17 +169,14 @@ func TestLimit_Panic(t *testing.T) {
 	w := newWorld(t)
 	w.work(func(context.Context) error { panic("the handler's") })
 	w.await(w.enqueue(1, asynq.MaxRetry(0))[0], asynq.TaskStateArchived)
-	w.awaitFree("{limit}:timeout")
+	w.locks.AwaitNone(t, "{limit}:timeout")
 }
 
 // The permit of a process that dies comes back when its lease ends.
 func TestLimit_KilledProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.locks = redistest.Start(t, redistest.WithoutPassword())
-	w.tasks = w.locks
-	w.inspector = asynq.NewInspector(w.redis())
-	killed := redistest.StartProcess(t, "worker", w.locks.Addr())
+	killed := w.start("worker")
 	w.enqueue(1)
 	killed.Expect(t, "run")
 	w.work(func(context.Context) error { return nil })

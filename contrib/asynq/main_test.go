@@ -3,7 +3,6 @@ package holdfastasynq_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	holdfastasynq "github.com/holdfast-go/holdfast/contrib/asynq"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, map[string]func([]string){
 		"scheduler": func(args []string) {
 			err := holdfastasynq.RunScheduler(context.Background(), connect(args[0]).Election("scheduler"), "killed", func() (*asynq.Scheduler, error) {
-				return newScheduler(args[0], "", "killed")
+				return newScheduler(redisAt(args[1]), "killed")
 			})
 			panic(err)
 		},
 		"worker": func(args []string) {
 			limit := holdfastasynq.Limit(connect(args[0]).Semaphore("limit", 1))
-			_, err := startWorker(asynq.RedisClientOpt{Addr: args[0]}, 1, limit(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+			_, err := startWorker(redisAt(args[1]), 1, limit(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
 				fmt.Println("run")
 				select {}
 			})))
@@ -57,42 +57,24 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, locks: redistest.Start(t), tasks: redistest.Start(t)}
+	w := &world{t: t, locks: redistest.Start(t, redistest.WithoutPassword()), tasks: redistest.Start(t, redistest.WithoutPassword())}
 	w.inspector = asynq.NewInspector(w.redis())
 	t.Cleanup(func() { w.inspector.Close() })
 	return w
 }
 
-func (w *world) redis() asynq.RedisClientOpt {
-	return asynq.RedisClientOpt{Addr: w.tasks.Addr(), Password: w.tasks.Password()}
+func redisAt(addr string) asynq.RedisClientOpt { return asynq.RedisClientOpt{Addr: addr} }
+
+func (w *world) redis() asynq.RedisClientOpt { return redisAt(w.tasks.Addr()) }
+
+// start starts a process that plays a role.
+func (w *world) start(role string) *redistest.Process {
+	w.t.Helper()
+	return redistest.StartProcess(w.t, role, w.locks.Addr(), w.tasks.Addr())
 }
 
 // process returns the manager of another process.
 func (w *world) process() *holdfast.Manager {
 	w.t.Helper()
-	m, err := holdfast.New(w.locks.Client(w.t), holdfast.WithLease(time.Second))
-	redistest.Must(w.t, err)
-	w.t.Cleanup(func() { m.Close(context.Background()) })
-	return m
-}
-
-func (w *world) forceUnlock(name string) {
-	w.t.Helper()
-	freed, err := w.process().ForceUnlock(w.t.Context(), name)
-	if err != nil || !freed {
-		w.t.Fatal(freed, err)
-	}
-}
-
-func (w *world) awaitFree(key string) {
-	w.t.Helper()
-	redistest.Eventually(w.t, redistest.Patience, key+" is free", func() bool { return w.locks.Admin().Exists(w.t.Context(), key).Val() == 0 })
-}
-
-// wantErr fails if err is not want.
-func wantErr(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v, want %v", err, want)
-	}
+	return locktest.ManagerAsIs(w.t, w.locks.Client(w.t), holdfast.WithLease(time.Second))
 }

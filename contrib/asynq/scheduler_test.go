@@ -11,14 +11,15 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	holdfastasynq "github.com/holdfast-go/holdfast/contrib/asynq"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 const tick = "@every 1s" // asynq knows nothing shorter
 
 // newScheduler returns one that enqueues a task in the queue of that name at each tick.
-func newScheduler(addr, password, queue string) (*asynq.Scheduler, error) {
-	s := asynq.NewScheduler(asynq.RedisClientOpt{Addr: addr, Password: password}, &asynq.SchedulerOpts{LogLevel: asynq.FatalLevel})
+func newScheduler(r asynq.RedisClientOpt, queue string) (*asynq.Scheduler, error) {
+	s := asynq.NewScheduler(r, &asynq.SchedulerOpts{LogLevel: asynq.FatalLevel})
 	_, err := s.Register(tick, asynq.NewTask("tick", nil), asynq.Queue(queue))
 	return s, err
 }
@@ -42,7 +43,7 @@ func (w *world) run(run func(context.Context, *holdfast.Election) error) *replic
 func (w *world) schedule(queue string) *replica {
 	return w.run(func(ctx context.Context, e *holdfast.Election) error {
 		return holdfastasynq.RunScheduler(ctx, e, queue, func() (*asynq.Scheduler, error) {
-			return newScheduler(w.tasks.Addr(), w.tasks.Password(), queue)
+			return newScheduler(w.redis(), queue)
 		})
 	})
 }
@@ -82,7 +83,7 @@ func (w *world) doesNotTick(queue, other string) {
 // clock starts a scheduler that no election has chosen.
 func (w *world) clock() (queue string) {
 	w.t.Helper()
-	s, err := newScheduler(w.tasks.Addr(), w.tasks.Password(), "clock")
+	s, err := newScheduler(w.redis(), "clock")
 	redistest.Must(w.t, err)
 	redistest.Must(w.t, s.Start())
 	w.t.Cleanup(s.Shutdown)
@@ -106,7 +107,7 @@ func TestRunScheduler_OneOfMany(t *testing.T) {
 	w.doesNotTick("c", "b")
 	redistest.Must(t, c.end()) // without having led
 	redistest.Must(t, b.end())
-	w.awaitFree("scheduler")
+	w.locks.AwaitNone(t, "scheduler")
 }
 
 func TestRunScheduler_RedisAway(t *testing.T) {
@@ -126,7 +127,7 @@ func TestRunScheduler_RedisAway(t *testing.T) {
 	w.awaitTicks("a") // by a new scheduler
 
 	w.locks.Kill() // at the end
-	wantErr(t, a.end(), holdfast.ErrNotReleased)
+	locktest.WantErr(t, a.end(), holdfast.ErrNotReleased, nil)
 	w.doesNotTick("a", clock)
 	w.locks.Restart()
 	w.schedule("b")
@@ -139,11 +140,8 @@ func TestRunScheduler_LostLease(t *testing.T) {
 	a := w.schedule("a")
 	w.awaitTicks("a")
 	b := w.schedule("b")
-	redistest.Eventually(t, redistest.Patience, "b waits", func() bool {
-		info, err := w.process().Inspect(t.Context(), "scheduler")
-		return err == nil && info.Waiters == 1
-	})
-	w.forceUnlock("scheduler")
+	locktest.AwaitWaiters(t, w.process(), "scheduler", 1)
+	locktest.MustForceUnlock(t, w.process(), "scheduler")
 	w.awaitTicks("b")
 	w.doesNotTick("a", "b")
 	redistest.Must(t, b.end())
@@ -154,10 +152,7 @@ func TestRunScheduler_LostLease(t *testing.T) {
 func TestRunScheduler_KilledProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.locks = redistest.Start(t, redistest.WithoutPassword())
-	w.tasks = w.locks
-	w.inspector = asynq.NewInspector(w.redis())
-	killed := redistest.StartProcess(t, "scheduler", w.locks.Addr())
+	killed := w.start("scheduler")
 	w.awaitTicks("killed")
 	w.schedule("a")
 	w.doesNotTick("a", "killed")
@@ -173,7 +168,7 @@ func TestRunScheduler_FactoryFails(t *testing.T) {
 	a := w.run(func(ctx context.Context, e *holdfast.Election) error {
 		return holdfastasynq.RunScheduler(ctx, e, "a", func() (*asynq.Scheduler, error) { return nil, bad })
 	})
-	wantErr(t, redistest.Next(t, a.stopped, "the error does not end the run"), bad)
+	locktest.WantErr(t, redistest.Next(t, a.stopped, "the error does not end the run"), bad, nil)
 	w.schedule("b")
 	w.awaitTicks("b") // a has resigned
 }
@@ -214,7 +209,7 @@ func TestRunPeriodicTaskManager_GetConfigsHangs(t *testing.T) {
 	w.doesNotTick("b", "a")
 	redistest.Must(t, a.end())
 	redistest.Eventually(t, redistest.Patience, "b leads", func() bool { return b.calls.Load() == 1 })
-	w.forceUnlock("scheduler")
+	locktest.MustForceUnlock(t, w.process(), "scheduler")
 	w.awaitTicks("b") // in its next term
 	w.doesNotTick("a", "b")
 }
@@ -224,5 +219,5 @@ func TestRunPeriodicTaskManager_BadOptions(t *testing.T) {
 	w := newWorld(t)
 	err := holdfastasynq.RunPeriodicTaskManager(t.Context(), w.process().Election("scheduler"), "a", asynq.PeriodicTaskManagerOpts{})
 	redistest.Want(t, err != nil, true, "a manager without GetConfigs runs")
-	w.awaitFree("scheduler")
+	w.locks.AwaitNone(t, "scheduler")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	holdfastcertmagic "github.com/holdfast-go/holdfast/contrib/certmagic"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -105,7 +106,7 @@ func TestIssue_OnceInAll(t *testing.T) {
 	issuer.Expect(t, "issues")
 	a := redistest.StartProcess(t, "server", srv.Addr(), files)
 	b := redistest.StartProcess(t, "server", srv.Addr(), files)
-	awaitWaiters(t, locks, domainLock, 2)
+	locktest.AwaitWaiters(t, locks, domainLock, 2)
 	issuer.Send("go on")
 	serves := issuer.Expect(t, "serves")
 	redistest.Want(t, a.Expect(t, "serves"), serves, "one process %q, the other %q")
@@ -119,9 +120,9 @@ func TestIssue_KilledProcess(t *testing.T) {
 	killed := redistest.StartProcess(t, "server", srv.Addr(), files)
 	killed.Expect(t, "issues")
 	next := redistest.StartProcess(t, "server", srv.Addr(), files)
-	awaitWaiters(t, locks, domainLock, 1)
+	locktest.AwaitWaiters(t, locks, domainLock, 1)
 	last := redistest.StartProcess(t, "server", srv.Addr(), files)
-	awaitWaiters(t, locks, domainLock, 2)
+	locktest.AwaitWaiters(t, locks, domainLock, 2)
 	dead := time.Now()
 	killed.Kill()
 	next.Expect(t, "issues")

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	holdfastcertmagic "github.com/holdfast-go/holdfast/contrib/certmagic"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -25,23 +26,13 @@ var (
 
 func managerOn(t *testing.T, srv *redistest.Server) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(srv.Client(t))
-	redistest.Must(t, err)
-	t.Cleanup(func() { m.Close(context.Background()) })
-	return m
+	return locktest.ManagerAsIs(t, srv.Client(t))
 }
 
 // storageOn is that of another process.
 func storageOn(t *testing.T, srv *redistest.Server, opts ...holdfast.LockOption) *holdfastcertmagic.Storage {
 	t.Helper()
 	return holdfastcertmagic.Wrap(nil, managerOn(t, srv), opts...)
-}
-
-func wantError(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v, want %v", err, want)
-	}
 }
 
 func wantTry(t *testing.T, s *holdfastcertmagic.Storage, name string, want bool) {
@@ -69,7 +60,7 @@ func TestStorage_Excludes(t *testing.T) {
 	redistest.Must(t, a.Lock(t.Context(), "a"))
 	for _, s := range []*holdfastcertmagic.Storage{a, b} { // another goroutine, another process
 		wantTry(t, s, "a", false)
-		wantError(t, within(t, locking(s)), context.DeadlineExceeded)
+		locktest.WantErr(t, within(t, locking(s)), context.DeadlineExceeded, nil)
 	}
 	wantTry(t, b, "other", true)
 	redistest.Must(t, a.RenewLockLease(t.Context(), "a", time.Hour))
@@ -81,7 +72,7 @@ func TestStorage_Excludes(t *testing.T) {
 	redistest.Must(t, redistest.Next(t, waits, "the waiter does not get the lock"))
 	wantTry(t, a, "a", false)
 	_, err := b.TryLock(ended, "a")
-	wantError(t, err, context.Canceled)
+	locktest.WantErr(t, err, context.Canceled, nil)
 	redistest.Must(t, b.Unlock(t.Context(), "a"))
 }
 
@@ -89,11 +80,11 @@ func TestStorage_NotLocked(t *testing.T) {
 	srv := redistest.Start(t)
 	a, b := storageOn(t, srv), storageOn(t, srv)
 	redistest.Must(t, b.Lock(t.Context(), "a"))
-	wantError(t, a.Unlock(t.Context(), "a"), holdfast.ErrNotHeld)
-	wantError(t, a.RenewLockLease(t.Context(), "a", time.Second), holdfast.ErrNotHeld)
+	locktest.WantErr(t, a.Unlock(t.Context(), "a"), holdfast.ErrNotHeld, nil)
+	locktest.WantErr(t, a.RenewLockLease(t.Context(), "a", time.Second), holdfast.ErrNotHeld, nil)
 	wantTry(t, a, "a", false)
 	redistest.Must(t, b.Unlock(t.Context(), "a"))
-	wantError(t, b.Unlock(t.Context(), "a"), holdfast.ErrNotHeld)
+	locktest.WantErr(t, b.Unlock(t.Context(), "a"), holdfast.ErrNotHeld, nil)
 }
 
 // All names can be locked at the same time, so no two of them have the same lock.
@@ -128,8 +119,8 @@ func TestStorage_PassesFilesThrough(t *testing.T) {
 	redistest.Want(t, strings.Join(keys, " "), "certificates certificates/a", "keys %q, want %q")
 	redistest.Must(t, s.Delete(t.Context(), "certificates/a"))
 	_, err = s.Stat(t.Context(), "certificates/a")
-	wantError(t, err, fs.ErrNotExist)
-	wantError(t, s.Lock(t.Context(), "a"), holdfast.ErrInvalidOption)
+	locktest.WantErr(t, err, fs.ErrNotExist, nil)
+	locktest.WantErr(t, s.Lock(t.Context(), "a"), holdfast.ErrInvalidOption, nil)
 }
 
 type secret struct {
@@ -146,9 +137,9 @@ func TestStorage_RedisAwayAtLock(t *testing.T) {
 	srv := redistest.Start(t)
 	s, bounded := storageOn(t, srv), storageOn(t, srv, holdfast.WithWait(100*time.Millisecond))
 	srv.Kill()
-	wantError(t, bounded.Lock(t.Context(), "a"), holdfast.ErrUnavailable)
+	locktest.WantErr(t, bounded.Lock(t.Context(), "a"), holdfast.ErrUnavailable, nil)
 	_, err := s.TryLock(t.Context(), "a")
-	wantError(t, err, holdfast.ErrUnavailable)
+	locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
 	waits := redistest.Begin(func() error { return s.Lock(t.Context(), "a") })
 	srv.Restart()
 	redistest.Must(t, redistest.Next(t, waits, "Lock does not return when Redis is back"))
@@ -163,8 +154,8 @@ func TestStorage_RedisAwayInTheMiddle(t *testing.T) {
 	srv.Kill()
 	renew := func(ctx context.Context) error { return s.RenewLockLease(ctx, "a", time.Second) }
 	redistest.Eventually(t, redistest.Patience, "the lease is lost", func() bool { return within(t, renew) != nil })
-	wantError(t, within(t, renew), holdfast.ErrUnavailable)
-	wantError(t, s.Unlock(t.Context(), "b"), holdfast.ErrLeaseLost)
+	locktest.WantErr(t, within(t, renew), holdfast.ErrUnavailable, nil)
+	locktest.WantErr(t, s.Unlock(t.Context(), "b"), holdfast.ErrLeaseLost, nil)
 	srv.Restart()
 	redistest.Must(t, renew(t.Context())) // locks again
 	wantTry(t, storageOn(t, srv), "a", false)
@@ -177,7 +168,7 @@ func TestStorage_RedisAwayAtUnlock(t *testing.T) {
 	s := storageOn(t, srv)
 	redistest.Must(t, s.Lock(t.Context(), "a"))
 	srv.Kill()
-	wantError(t, s.Unlock(t.Context(), "a"), holdfast.ErrNotReleased)
+	locktest.WantErr(t, s.Unlock(t.Context(), "a"), holdfast.ErrNotReleased, nil)
 	srv.Restart()
 	redistest.Must(t, s.Lock(t.Context(), "a"))
 }
@@ -190,10 +181,7 @@ func TestStorage_LostLease(t *testing.T) {
 	renew := func(ctx context.Context) error { return a.RenewLockLease(ctx, "a", time.Second) }
 	loseTo := func(b *holdfastcertmagic.Storage) {
 		t.Helper()
-		freed, err := locks.ForceUnlock(t.Context(), "certmagic:a")
-		if err != nil || !freed {
-			t.Fatal(freed, err)
-		}
+		locktest.MustForceUnlock(t, locks, "certmagic:a")
 		redistest.Must(t, b.Lock(t.Context(), "a"))
 		redistest.Eventually(t, redistest.Patience, "a learns of the loss", func() bool { return within(t, renew) != nil })
 	}
@@ -201,22 +189,22 @@ func TestStorage_LostLease(t *testing.T) {
 	loseTo(b)
 	redistest.Must(t, b.Unlock(t.Context(), "a"))
 	wantTry(t, a, "a", false)
-	wantError(t, within(t, locking(a)), context.DeadlineExceeded)
+	locktest.WantErr(t, within(t, locking(a)), context.DeadlineExceeded, nil)
 	wantTry(t, b, "a", true)
 	renewed := redistest.Begin(func() error { return renew(t.Context()) }) // a new attempt of the first caller
-	awaitWaiters(t, locks, "certmagic:a", 1)
+	locktest.AwaitWaiters(t, locks, "certmagic:a", 1)
 	redistest.Must(t, b.Unlock(t.Context(), "a"))
 	redistest.Must(t, redistest.Next(t, renewed, "the lock is not taken again"))
 	wantTry(t, b, "a", false)
 
 	loseTo(b)
 	renewed = redistest.Begin(func() error { return renew(t.Context()) })
-	awaitWaiters(t, locks, "certmagic:a", 1)
+	locktest.AwaitWaiters(t, locks, "certmagic:a", 1)
 	waits := redistest.Begin(func() error { return a.Lock(t.Context(), "a") })
-	wantError(t, a.Unlock(t.Context(), "a"), holdfast.ErrLeaseLost)
+	locktest.WantErr(t, a.Unlock(t.Context(), "a"), holdfast.ErrLeaseLost, nil)
 	wantTry(t, a, "a", false) // that Unlock has not freed the lock of b
 	redistest.Must(t, b.Unlock(t.Context(), "a"))
-	wantError(t, redistest.Next(t, renewed, "RenewLockLease waits on after Unlock"), holdfast.ErrNotHeld)
+	locktest.WantErr(t, redistest.Next(t, renewed, "RenewLockLease waits on after Unlock"), holdfast.ErrNotHeld, nil)
 	redistest.Must(t, redistest.Next(t, waits, "the next caller does not get the lock"))
 	redistest.Must(t, a.Unlock(t.Context(), "a"))
 }
@@ -242,12 +230,4 @@ func TestStorage_NextCallerAfterALoss(t *testing.T) {
 			redistest.Must(t, s.Unlock(t.Context(), "a"))
 		})
 	}
-}
-
-func awaitWaiters(t *testing.T, m *holdfast.Manager, lock string, n int) {
-	t.Helper()
-	redistest.Eventually(t, redistest.Patience, "waiters of "+lock, func() bool {
-		info, err := m.Inspect(t.Context(), lock)
-		return err == nil && info.Waiters == n
-	})
 }

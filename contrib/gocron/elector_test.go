@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	holdfastgocron "github.com/holdfast-go/holdfast/contrib/gocron"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -27,9 +28,7 @@ func awaitLeader(t *testing.T, el *holdfastgocron.Elector) {
 
 func doesNotLead(t *testing.T, el *holdfastgocron.Elector) {
 	t.Helper()
-	if err := el.IsLeader(t.Context()); !errors.Is(err, holdfastgocron.ErrNotLeader) {
-		t.Errorf("IsLeader: %v, want %v", err, holdfastgocron.ErrNotLeader)
-	}
+	locktest.WantErr(t, el.IsLeader(t.Context()), holdfastgocron.ErrNotLeader, nil)
 }
 
 // Jobs run where the leader is. Close and the end of the context hand the lead on at once.
@@ -59,7 +58,7 @@ func TestElector_RunsJobsInTheLeader(t *testing.T) {
 	cancel()
 	redistest.Must(t, b.Close()) // waits
 	doesNotLead(t, b)
-	awaitFree(t, srv, "jobs")
+	srv.AwaitNone(t, "jobs")
 }
 
 func TestElector_RedisAway(t *testing.T) {
@@ -76,9 +75,7 @@ func TestElector_RedisAway(t *testing.T) {
 	awaitLeader(t, a)
 
 	srv.Kill() // at the end
-	if err := a.Close(); !errors.Is(err, holdfast.ErrNotReleased) {
-		t.Errorf("Close without Redis: %v, want %v", err, holdfast.ErrNotReleased)
-	}
+	locktest.WantErr(t, a.Close(), holdfast.ErrNotReleased, nil)
 	doesNotLead(t, a)
 	srv.Restart()
 	awaitLeader(t, newElector(t, t.Context(), srv, "b"))
@@ -90,14 +87,8 @@ func TestElector_LostLease(t *testing.T) {
 	awaitLeader(t, a)
 	b := newElector(t, t.Context(), srv, "b")
 	locks := locksOn(t, srv)
-	redistest.Eventually(t, redistest.Patience, "b waits", func() bool {
-		info, err := locks.Inspect(t.Context(), "jobs")
-		return err == nil && info.Waiters == 1
-	})
-	freed, err := locks.ForceUnlock(t.Context(), "jobs")
-	if err != nil || !freed {
-		t.Fatal(freed, err)
-	}
+	locktest.AwaitWaiters(t, locks, "jobs", 1)
+	locktest.MustForceUnlock(t, locks, "jobs")
 	awaitLeader(t, b)
 	redistest.Must(t, b.Close())
 	awaitLeader(t, a) // it campaigns again

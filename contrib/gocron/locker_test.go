@@ -1,7 +1,6 @@
 package holdfastgocron_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	holdfastgocron "github.com/holdfast-go/holdfast/contrib/gocron"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -110,23 +110,12 @@ func (r *replica) isRefused(want error) {
 
 func locksOn(t *testing.T, srv *redistest.Server) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(srv.Client(t), holdfast.WithLease(time.Second))
-	redistest.Must(t, err)
-	t.Cleanup(func() { m.Close(context.Background()) })
-	return m
+	return locktest.ManagerAsIs(t, srv.Client(t), holdfast.WithLease(time.Second))
 }
 
 func lockedReplica(t *testing.T, srv *redistest.Server) *replica {
 	t.Helper()
 	return startReplica(t, gocron.WithDistributedLocker(holdfastgocron.NewLocker(locksOn(t, srv), holdfast.WithHoldAtLeast(time.Millisecond))))
-}
-
-func awaitFree(t *testing.T, srv *redistest.Server, key string) {
-	t.Helper()
-	redistest.Eventually(t, redistest.Patience, key+" is free", func() bool {
-		n, err := srv.Admin().Exists(t.Context(), key).Result()
-		return n == 0 && err == nil
-	})
 }
 
 func TestLocker_RedisAwayAtTheStart(t *testing.T) {
@@ -147,7 +136,7 @@ func TestLocker_RedisAwayInTheMiddleAndAtTheEnd(t *testing.T) {
 	b.isRefused(holdfast.ErrUnavailable)
 	end()
 	srv.Restart()
-	awaitFree(t, srv, "report")
+	srv.AwaitNone(t, "report")
 	b.begin()()
 }
 
@@ -157,16 +146,13 @@ func TestLocker_LostLease(t *testing.T) {
 	srv := redistest.Start(t)
 	a, b, c := lockedReplica(t, srv), lockedReplica(t, srv), lockedReplica(t, srv)
 	endA := a.begin()
-	freed, err := locksOn(t, srv).ForceUnlock(t.Context(), "report")
-	if err != nil || !freed {
-		t.Fatal(freed, err)
-	}
+	locktest.MustForceUnlock(t, locksOn(t, srv), "report")
 	endB := b.begin()
 	endA()
 	redistest.Must(t, a.scheduler.StopJobs())
 	c.isRefused(holdfast.ErrNotAcquired)
 	endB()
-	awaitFree(t, srv, "report")
+	srv.AwaitNone(t, "report")
 	c.begin()()
 }
 
@@ -178,7 +164,7 @@ func TestLocker_ShutdownFreesTheLock(t *testing.T) {
 	down := redistest.Begin(a.shutdown)
 	end()
 	redistest.Must(t, redistest.Next(t, down, "Shutdown does not return"))
-	awaitFree(t, srv, "report")
+	srv.AwaitNone(t, "report")
 	lockedReplica(t, srv).begin()()
 }
 
@@ -196,6 +182,6 @@ func TestLocker_KilledProcess(t *testing.T) {
 	a := lockedReplica(t, srv)
 	a.isRefused(holdfast.ErrNotAcquired)
 	killed.Kill()
-	awaitFree(t, srv, "report")
+	srv.AwaitNone(t, "report")
 	a.begin()()
 }

@@ -42,7 +42,7 @@ func withLeader(ctx context.Context, locks *holdfast.Manager, hostname string) e
 func TestElector_AsREADMEShows(t *testing.T) {
 	srv := redistest.Start(t)
 	redistest.Must(t, withLeader(t.Context(), locksOn(t, srv), "host"))
-	awaitFree(t, srv, "jobs:leader")
+	srv.AwaitNone(t, "jobs:leader")
 }
 
 func connect(addr string) *holdfast.Manager {

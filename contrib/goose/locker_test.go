@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	holdfastgoose "github.com/holdfast-go/holdfast/contrib/goose"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -79,10 +80,7 @@ func newWorld(t *testing.T) *world {
 // locker returns one of another process.
 func (w *world) locker(opts ...holdfast.LockOption) lock.Locker {
 	w.t.Helper()
-	m, err := holdfast.New(w.srv.Client(w.t))
-	redistest.Must(w.t, err)
-	w.t.Cleanup(func() { m.Close(context.Background()) })
-	return holdfastgoose.NewLocker(m.Mutex("migrations", opts...))
+	return holdfastgoose.NewLocker(locktest.ManagerAsIs(w.t, w.srv.Client(w.t)).Mutex("migrations", opts...))
 }
 
 func (w *world) provider(t *testing.T, l lock.Locker, during func()) *goose.Provider {
@@ -182,25 +180,19 @@ func TestLocker_Shared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := holdfasttest.NewServer(t)
 		shared := holdfastgoose.NewLocker(server.NewManager().Mutex("migrations", holdfast.WithWait(time.Minute)))
-		want := func(err, want error) {
-			t.Helper()
-			if !errors.Is(err, want) {
-				t.Errorf("%v, want %v", err, want)
-			}
-		}
-		want(shared.Unlock(t.Context(), nil), holdfast.ErrNotHeld)
+		locktest.WantErr(t, shared.Unlock(t.Context(), nil), holdfast.ErrNotHeld, nil)
 		redistest.Must(t, shared.Lock(t.Context(), nil))
-		want(shared.Lock(t.Context(), nil), holdfast.ErrNotAcquired)
+		locktest.WantErr(t, shared.Lock(t.Context(), nil), holdfast.ErrNotAcquired, nil)
 
 		server.Lose("migrations")
 		time.Sleep(time.Minute) // a renewal notices it
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		want(shared.Lock(ctx, nil), context.DeadlineExceeded)
+		locktest.WantErr(t, shared.Lock(ctx, nil), context.DeadlineExceeded, nil)
 		next := redistest.Begin(func() error { return shared.Lock(t.Context(), nil) })
 		synctest.Wait()
 		other := server.Hold(server.NewManager().Mutex("migrations"))
-		want(shared.Unlock(t.Context(), nil), holdfast.ErrLeaseLost)
+		locktest.WantErr(t, shared.Unlock(t.Context(), nil), holdfast.ErrLeaseLost, nil)
 		synctest.Wait()
 		redistest.Want(t, len(next), 0, "%d: the next provider does not wait for the other process")
 		redistest.Must(t, other.Unlock(t.Context()))

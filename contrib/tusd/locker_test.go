@@ -2,7 +2,6 @@ package holdfasttusd_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	holdfasttusd "github.com/holdfast-go/holdfast/contrib/tusd"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -38,13 +38,6 @@ func (r *request) wantAsked(t *testing.T, want int32) {
 	t.Helper()
 	synctest.Wait()
 	redistest.Want(t, r.asked.Load(), want, "asked %d times, want %d")
-}
-
-func wantErr(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v, want %v", err, want)
-	}
 }
 
 // inFakeTime runs a test with a Redis in a bubble, which no goroutine may outlive.
@@ -91,8 +84,8 @@ func TestLock_LostLease(t *testing.T) {
 		srv.Lose("tusd:u")
 		time.Sleep(time.Minute)
 		a.wantAsked(t, 1)
-		wantErr(t, a.Unlock(), holdfast.ErrLeaseLost)
-		wantErr(t, a.Unlock(), holdfast.ErrNotHeld)
+		locktest.WantErr(t, a.Unlock(), holdfast.ErrLeaseLost, nil)
+		locktest.WantErr(t, a.Unlock(), holdfast.ErrNotHeld, nil)
 		a.wantAsked(t, 1)
 	})
 }
@@ -104,8 +97,8 @@ func TestLock_RedisAway(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := a.lock(ctx)
-		wantErr(t, err, handler.ErrLockTimeout)
-		wantErr(t, err, holdfast.ErrUnavailable)
+		locktest.WantErr(t, err, handler.ErrLockTimeout, nil)
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
 		srv.Up()
 		redistest.Must(t, a.lock(t.Context()))
 		srv.Down() // in the middle
@@ -114,12 +107,12 @@ func TestLock_RedisAway(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		redistest.WantMost(t, time.Since(begun), 31*time.Second, "asked after %v")
-		wantErr(t, a.Unlock(), holdfast.ErrLeaseLost)
+		locktest.WantErr(t, a.Unlock(), holdfast.ErrLeaseLost, nil)
 		srv.Up()
 		a = newRequest(t, srv.NewManager(), "u")
 		redistest.Must(t, a.lock(t.Context()))
 		srv.Down() // at the end
-		wantErr(t, a.Unlock(), holdfast.ErrNotReleased)
+		locktest.WantErr(t, a.Unlock(), holdfast.ErrNotReleased, nil)
 		a.wantAsked(t, 0)
 		srv.Up()
 	})
@@ -129,20 +122,20 @@ func TestLock_Errors(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, srv *holdfasttest.Server) {
 		m := srv.NewManager()
 		srv.Hold(srv.NewManager().Mutex("tusd:u"))
-		wantErr(t, newRequest(t, m, "u").Unlock(), holdfast.ErrNotHeld)
-		wantErr(t, newRequest(t, m, "u", holdfast.WithWait(time.Second)).lock(t.Context()), handler.ErrLockTimeout)
-		wantErr(t, newRequest(t, m, "u", holdfast.WithWait(-1)).lock(t.Context()), holdfast.ErrInvalidOption)
+		locktest.WantErr(t, newRequest(t, m, "u").Unlock(), holdfast.ErrNotHeld, nil)
+		locktest.WantErr(t, newRequest(t, m, "u", holdfast.WithWait(time.Second)).lock(t.Context()), handler.ErrLockTimeout, nil)
+		locktest.WantErr(t, newRequest(t, m, "u", holdfast.WithWait(-1)).lock(t.Context()), holdfast.ErrInvalidOption, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := newRequest(t, m, "u").lock(ctx)
-		wantErr(t, err, handler.ErrLockTimeout)
-		wantErr(t, err, holdfast.ErrNotAcquired)
+		locktest.WantErr(t, err, handler.ErrLockTimeout, nil)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 
 		a := newRequest(t, m, "v")
 		redistest.Must(t, a.lock(t.Context()))
 		redistest.Must(t, m.Close(t.Context()))
 		a.wantAsked(t, 1)
-		wantErr(t, a.lock(t.Context()), handler.ErrServerShutdown)
+		locktest.WantErr(t, a.lock(t.Context()), handler.ErrServerShutdown, nil)
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	holdfasttusd "github.com/holdfast-go/holdfast/contrib/tusd"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -66,10 +67,7 @@ func newWorld(t *testing.T) *world {
 // process returns the manager of another process.
 func (w *world) process() *holdfast.Manager {
 	w.t.Helper()
-	m, err := holdfast.New(w.srv.Client(w.t), holdfast.WithLease(time.Second))
-	redistest.Must(w.t, err)
-	w.t.Cleanup(func() { m.Close(context.Background()) })
-	return m
+	return locktest.ManagerAsIs(w.t, w.srv.Client(w.t), holdfast.WithLease(time.Second))
 }
 
 // server starts one, and returns its address.
@@ -153,7 +151,7 @@ func TestUpload_MovesToAnotherServer(t *testing.T) {
 	ended := w.stuck(a, path, "hello ")
 	w.goOn(b, path, "hello ", "world")
 	redistest.Want(t, redistest.Next(t, ended, "the first server does not release the upload"), http.StatusBadRequest, "the first request ends with %d, want %d")
-	redistest.Eventually(t, redistest.Patience, "no lock is left", func() bool { return w.srv.Admin().Exists(t.Context(), "tusd:"+filepath.Base(path)).Val() == 0 })
+	w.srv.AwaitNone(t, "tusd:"+filepath.Base(path))
 }
 
 func TestUpload_RedisAway(t *testing.T) {

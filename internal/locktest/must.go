@@ -207,6 +207,23 @@ func WantErr(t testing.TB, err error, is, not error) {
 	}
 }
 
+// AwaitWaiters waits until n wait for a lock in Redis.
+func AwaitWaiters(t testing.TB, m *holdfast.Manager, name string, n int) {
+	t.Helper()
+	redistest.Eventually(t, Patience, "callers wait for "+name, func() bool {
+		info, err := m.Inspect(t.Context(), name)
+		return err == nil && info.Waiters == n
+	})
+}
+
+// MustForceUnlock frees a lock that is held or fails.
+func MustForceUnlock(t testing.TB, m *holdfast.Manager, name string) {
+	t.Helper()
+	freed, err := m.ForceUnlock(t.Context(), name)
+	redistest.Must(t, err)
+	redistest.Want(t, freed, true, name+" was held: %t, want %t")
+}
+
 // LastingKeys returns the keys on srv without tombstones: a request that a slow machine has delayed leaves one.
 func LastingKeys(srv *redistest.Server) []string {
 	return slices.DeleteFunc(srv.Keys(), func(key string) bool { return strings.HasPrefix(key, Tombstones) })

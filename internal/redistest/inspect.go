@@ -51,6 +51,12 @@ func (s *Server) RequireNoKeys(tb testing.TB, allow ...string) {
 	}
 }
 
+// AwaitNone waits until there is no such key.
+func (s *Server) AwaitNone(tb testing.TB, key string) {
+	tb.Helper()
+	Eventually(tb, Patience, key+" is gone", func() bool { return s.Admin().Exists(tb.Context(), key).Val() == 0 })
+}
+
 // RequireTTLs fails the test if any key has no TTL, which is a lock held for
 // ever. Keys whose name has one of the prefixes allow are exempt.
 func (s *Server) RequireTTLs(tb testing.TB, allow ...string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/debug"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func read(t *testing.T, url string) string {
@@ -57,9 +58,7 @@ func TestHandler_OfAManager(t *testing.T) {
 		t.Error("an idle process has trouble")
 	}
 	lease, err := m.Mutex("mine").Lock(holdfast.WithLabel(t.Context(), "checkout"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	server.Hold(other.Mutex("theirs"))
 	waiting := m.Mutex("theirs").LockAsync(holdfast.WithLabel(t.Context(), "import"))
 	server.AwaitWaiters("theirs", 1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -29,9 +30,7 @@ func TestLose_EndsLeasesBeforeItReturns(t *testing.T) {
 		s := holdfasttest.NewServer(t)
 		m, other := s.NewManager(), s.NewManager()
 		both, err := holdfast.NewMulti(m.Mutex("one"), m.Mutex("two"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, err)
 		for name, locks := range map[string][]holdfast.Locker{
 			"mutex":   {m.Mutex("mutex")},
 			"fair":    {m.FairMutex("fair")},
@@ -73,13 +72,7 @@ func TestLose_GivesTheLockToTheNext(t *testing.T) {
 			s.AwaitWaiters("x", 1)
 			s.Lose("x")
 			wantLost(t, lease, holdfast.LostDeleted)
-			got := <-waiting
-			if got.Err != nil {
-				t.Fatal(got.Err)
-			}
-			if err := got.Lease.Unlock(t.Context()); err != nil {
-				t.Errorf("Unlock of the next one: %v", err)
-			}
+			redistest.Check(t, locktest.Granted(t, waiting).Unlock(t.Context()))
 		}
 	})
 }
@@ -88,12 +81,7 @@ func TestLose_GivesTheLockToTheNext(t *testing.T) {
 func TestLose_OfManagersOfTheCaller(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {
 		s := holdfasttest.NewServer(t)
-		m, err := holdfast.New(s.Client(), holdfast.WithLease(3*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close(t.Context())
-		lease := s.Hold(m.Mutex("x"))
+		lease := s.Hold(locktest.ManagerAsIs(t, s.Client(), holdfast.WithLease(3*time.Second)).Mutex("x"))
 		s.Lose("x")
 		<-lease.Done()
 		wantLost(t, lease, holdfast.LostDeleted)
@@ -144,9 +132,7 @@ func TestDown_LeasesOutliveShortOutages(t *testing.T) {
 				wantLost(t, lease, holdfast.LostDeadline)
 				s.Up()
 				again := s.Hold(m.Mutex("x"))
-				if err := again.Unlock(t.Context()); err != nil {
-					t.Error(err)
-				}
+				redistest.Check(t, again.Unlock(t.Context()))
 			})
 		})
 	}
@@ -169,12 +155,9 @@ func TestDown_CallersAreTold(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 		s.Up()
-		if got := <-waiting; got.Err != nil {
-			t.Errorf("Lock after the outage: %v", got.Err)
-		}
-		if _, err := s.NewManager().Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
-			t.Errorf("TryLock after the outage: %v", err)
-		}
+		locktest.Granted(t, waiting)
+		_, err = s.NewManager().Mutex("x").TryLock(t.Context())
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
 	})
 }
 
@@ -198,9 +181,8 @@ func TestRestart_DoesNotEndAnOutage(t *testing.T) {
 		m := s.NewManager()
 		s.Down()
 		s.Restart()
-		if _, err := m.Mutex("x").TryLock(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("TryLock: %v", err)
-		}
+		_, err := m.Mutex("x").TryLock(t.Context())
+		locktest.WantErr(t, err, syscall.ECONNREFUSED, nil)
 	})
 }
 
@@ -217,11 +199,7 @@ func TestDown_ABubblesClockGoesOn(t *testing.T) {
 			s.Up()
 			time.Sleep(100 * time.Millisecond)
 		}
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := <-waiting; got.Err != nil {
-			t.Error(got.Err)
-		}
+		redistest.Check(t, lease.Unlock(t.Context()))
+		locktest.Granted(t, waiting)
 	})
 }

@@ -3,12 +3,12 @@ package holdfasttest_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -18,12 +18,8 @@ func TestHeld_NamesLocksOnly(t *testing.T) {
 		s := holdfasttest.NewServer(t)
 		m := s.NewManager()
 		client := s.Client()
-		if err := client.Set(t.Context(), "text", "x", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := client.HSet(t.Context(), "hash", "x", "y").Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, client.Set(t.Context(), "text", "x", 0).Err())
+		redistest.Must(t, client.HSet(t.Context(), "hash", "x", "y").Err())
 		if got := s.Held(); len(got) != 0 {
 			t.Errorf("%q", got)
 		}
@@ -37,9 +33,7 @@ func TestHeld_NamesLocksOnly(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		for _, lease := range leases {
-			if err := lease.Unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, lease.Unlock(t.Context()))
 		}
 		if got := <-waiting; got.Err != nil || !slices.Equal(s.Held(), []string{"fair"}) {
 			t.Errorf("%v, held are %q", got.Err, s.Held())
@@ -50,18 +44,13 @@ func TestHeld_NamesLocksOnly(t *testing.T) {
 // AwaitHeld and AwaitWaiters return when other goroutines have done what is awaited, and not before.
 func TestAwait_WaitsForOthers(t *testing.T) {
 	inBothWorlds(t, func(t *testing.T) {
-		var wg sync.WaitGroup
-		t.Cleanup(wg.Wait) // runs after the server's: its callers have ended by then
 		s := holdfasttest.NewServer(t)
 		m := s.NewManager()
 		later := func(l holdfast.Locker) <-chan holdfast.Result {
-			got := make(chan holdfast.Result, 1)
-			wg.Go(func() {
+			return locktest.Calls(func(ctx context.Context) (*holdfast.Lease, error) {
 				time.Sleep(20 * time.Millisecond)
-				lease, err := l.Lock(context.Background())
-				got <- holdfast.Result{Lease: lease, Err: err}
-			})
-			return got
+				return l.Lock(ctx)
+			}, context.Background())
 		}
 		holder := later(m.Mutex("x"))
 		s.AwaitHeld("x")
@@ -74,13 +63,7 @@ func TestAwait_WaitsForOthers(t *testing.T) {
 			t.Fatalf("AwaitWaiters returns, and Redis has %+v, %v", info, err)
 		}
 		for _, got := range []<-chan holdfast.Result{holder, waiter} {
-			r := <-got
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-			if err := r.Lease.Unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, locktest.Granted(t, got).Unlock(t.Context()))
 		}
 	})
 }

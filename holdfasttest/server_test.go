@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/holdfasttest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -23,19 +24,11 @@ func TestServer_ServesClientsOfTheCaller(t *testing.T) {
 		s := holdfasttest.NewServer(t)
 		for _, client := range []*redis.Client{s.Client(), redis.NewClient(s.Options())} {
 			m, err := holdfast.New(client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			lease := s.Hold(m.Mutex("x"))
-			if err := lease.Unlock(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if err := m.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if err := client.Close(); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, lease.Unlock(t.Context()))
+			redistest.Check(t, m.Close(t.Context()))
+			redistest.Check(t, client.Close())
 		}
 	})
 }
@@ -112,12 +105,9 @@ func TestServer_CloseIsTheEnd(t *testing.T) {
 		lease := s.Hold(m.Mutex("x"))
 		s.Close()
 		s.Close()
-		if err := lease.Err(); !errors.Is(err, holdfast.ErrClosed) {
-			t.Errorf("the lease: %v", err)
-		}
-		if _, err := m.Mutex("x").TryLock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
-			t.Errorf("the Manager: %v", err)
-		}
+		locktest.WantErr(t, lease.Err(), holdfast.ErrClosed, nil)
+		_, err := m.Mutex("x").TryLock(t.Context())
+		locktest.WantErr(t, err, holdfast.ErrClosed, nil)
 		redistest.WantFailure(t, "holdfasttest: the server is closed", func(tb testing.TB) {
 			s := holdfasttest.NewServer(tb)
 			s.Close()

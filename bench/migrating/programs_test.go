@@ -46,9 +46,7 @@ func startEtcd(tb testing.TB) *embed.Etcd {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = anyPort, anyPort
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	server, err := embed.StartEtcd(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	redistest.Must(tb, err)
 	tb.Cleanup(server.Close)
 	select {
 	case <-server.Server.ReadyNotify():
@@ -62,28 +60,18 @@ func startEtcd(tb testing.TB) *embed.Etcd {
 func run(t *testing.T, library, from, to string) {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	program, err := os.ReadFile(library + "/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	if !strings.Contains(string(program), from) {
 		t.Fatalf("%s does not connect to %s", library, from)
 	}
 	here := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(here, []byte(strings.ReplaceAll(string(program), from, to)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, os.WriteFile(here, []byte(strings.ReplaceAll(string(program), from, to)), 0o600))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, library, "main.go"): here}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	file := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, os.WriteFile(file, overlay, 0o600))
 	if said, err := exec.Command("go", "run", "-overlay", file, "./"+library).CombinedOutput(); err != nil || string(said) != "charged account 7\n" {
 		t.Errorf("%s: %v\n%s", library, err, said)
 	}

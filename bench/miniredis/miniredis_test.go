@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 const patience = 30 * time.Second
@@ -24,12 +26,7 @@ func start(t *testing.T, n int, opts ...holdfast.Option) (*miniredis.Miniredis, 
 	for range n {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		t.Cleanup(func() { client.Close() })
-		m, err := holdfast.New(client, opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { m.Close(context.Background()) })
-		managers = append(managers, m)
+		managers = append(managers, locktest.ManagerAsIs(t, client, opts...))
 	}
 	return server, managers
 }
@@ -38,17 +35,6 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// got returns a function for a call that must succeed.
-func got(t *testing.T) func(*holdfast.Lease, error) *holdfast.Lease {
-	return func(lease *holdfast.Lease, err error) *holdfast.Lease {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return lease
-	}
 }
 
 func unlock(t *testing.T, leases ...*holdfast.Lease) {
@@ -83,69 +69,45 @@ func TestMiniredis_Kinds(t *testing.T) {
 			// A waiter asks by itself after an hour: it takes a message to wake it.
 			server, ms := start(t, 2, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(time.Hour), holdfast.WithLease(time.Hour))
 			here, there := of(ms[0], holdfast.WithFencing()), of(ms[1], holdfast.WithFencing())
-			first := got(t)(here.TryLock(ctx))
-			again := got(t)(here.Lock(first.Context(ctx)))
+			first := locktest.Got(t, here.TryLock, ctx)
+			again := locktest.Got(t, here.Lock, first.Context(ctx))
 			if again.Token() != first.Token() || first.Token() == 0 {
 				t.Errorf("tokens %d and %d of one owner", first.Token(), again.Token())
 			}
 			unlock(t, again)
 			if name == "read" { // what a writer of another process waits for
-				got(t)(there.TryLock(ctx)).Unlock(ctx)
+				locktest.Got(t, there.TryLock, ctx).Unlock(ctx)
 				there = ms[1].RWMutex("x", holdfast.WithFencing())
 			}
 			lease, err := there.TryLock(ctx)
 			refused(t, lease, err)
-			waiting := make(chan *holdfast.Lease)
-			go func() {
-				lease, err := there.Lock(ctx)
-				if err != nil {
-					t.Errorf("Lock: %v", err)
-				}
-				waiting <- lease
-			}()
-			for ms[1].Stats().Subscriptions == 0 || waiters(t, ms[0]) == 0 {
-				if ctx.Err() != nil {
-					t.Fatal("no waiter stands in the queue")
-				}
-				time.Sleep(time.Millisecond)
-			}
+			waiting := locktest.Calls(there.Lock, ctx)
+			redistest.Eventually(t, patience, "a waiter stands in the queue", func() bool {
+				return ms[1].Stats().Subscriptions > 0 && locktest.Inspected(t, ms[0], "x").Waiters > 0
+			})
 			unlock(t, first)
-			second := <-waiting
-			if second == nil || second.Token() <= first.Token() {
-				t.Fatalf("%v after token %d", second, first.Token())
+			second := locktest.Granted(t, waiting)
+			if second.Token() <= first.Token() {
+				t.Errorf("token %d after token %d", second.Token(), first.Token())
 			}
 			unlock(t, second)
-			for _, key := range server.Keys() {
-				if key == "x" {
-					t.Error("the lock is left behind")
-				}
-			}
+			redistest.Want(t, server.Exists("x"), false, "the lock is left behind: %t")
 		})
 	}
-}
-
-func waiters(t *testing.T, m *holdfast.Manager) int {
-	t.Helper()
-	info, err := m.Inspect(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Waiters
 }
 
 // Readers share, a writer becomes a reader, and a reader does not become a writer.
 func TestMiniredis_Downgrade(t *testing.T) {
 	ctx := within(t)
 	_, ms := start(t, 2)
-	write := got(t)(ms[0].RWMutex("x").Lock(ctx))
-	read := got(t)(ms[0].RWMutex("x").RLock(write.Context(ctx)))
+	write := locktest.Got(t, ms[0].RWMutex("x").Lock, ctx)
+	read := locktest.Got(t, ms[0].RWMutex("x").RLock, write.Context(ctx))
 	lease, err := ms[1].RWMutex("x").TryRLock(ctx)
 	refused(t, lease, err)
 	unlock(t, write)
-	other := got(t)(ms[1].RWMutex("x").TryRLock(ctx))
-	if _, err := ms[0].RWMutex("x").TryLock(read.Context(ctx)); !errors.Is(err, holdfast.ErrWouldDeadlock) {
-		t.Errorf("upgrade: %v", err)
-	}
+	other := locktest.Got(t, ms[1].RWMutex("x").TryRLock, ctx)
+	_, err = ms[0].RWMutex("x").TryLock(read.Context(ctx))
+	locktest.WantErr(t, err, holdfast.ErrWouldDeadlock, nil)
 	if info, err := ms[0].Inspect(ctx, "x"); err != nil || info.Kind != holdfast.KindRead || len(info.Holders) != 2 {
 		t.Errorf("Inspect: %+v, %v", info, err)
 	}
@@ -156,16 +118,14 @@ func TestMiniredis_Several(t *testing.T) {
 	ctx := within(t)
 	_, ms := start(t, 2)
 	multi, err := holdfast.NewMulti(ms[0].Mutex("a"), ms[0].FairMutex("b"), ms[0].RWMutex("c"), ms[0].Mutex("d"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease := got(t)(multi.Lock(ctx))
+	redistest.Must(t, err)
+	lease := locktest.Got(t, multi.Lock, ctx)
 	for _, l := range []holdfast.Locker{ms[1].Mutex("a"), ms[1].FairMutex("b"), ms[1].RWMutex("c").RLocker(), ms[1].Mutex("d")} {
 		lease, err := l.TryLock(ctx)
 		refused(t, lease, err)
 	}
 	unlock(t, lease)
-	unlock(t, got(t)(multi.TryLock(ctx)))
+	unlock(t, locktest.Got(t, multi.TryLock, ctx))
 
 	var members, others []holdfast.Locker
 	for range 3 {
@@ -173,25 +133,21 @@ func TestMiniredis_Several(t *testing.T) {
 		members, others = append(members, ms[0].Mutex("r")), append(others, ms[1].Mutex("r"))
 	}
 	here, err := holdfast.NewRedlock(members...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	there, err := holdfast.NewRedlock(others...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease = got(t)(here.Lock(ctx))
+	redistest.Must(t, err)
+	lease = locktest.Got(t, here.Lock, ctx)
 	lost, err := there.TryLock(ctx)
 	refused(t, lost, err)
 	unlock(t, lease)
-	unlock(t, got(t)(there.Lock(ctx)))
+	unlock(t, locktest.Got(t, there.Lock, ctx))
 }
 
 func TestMiniredis_Leases(t *testing.T) {
 	ctx := within(t)
 	_, ms := start(t, 2, holdfast.WithIdentity("shop"))
 
-	fixed := got(t)(ms[0].Mutex("x", holdfast.WithFixedLease(time.Minute)).Lock(ctx))
+	fixed := locktest.Got(t, ms[0].Mutex("x", holdfast.WithFixedLease(time.Minute)).Lock, ctx)
 	if err := fixed.Extend(ctx, time.Hour); err != nil || time.Until(fixed.Deadline()) < time.Minute {
 		t.Errorf("Extend: %v, until %v", err, fixed.Deadline())
 	}
@@ -211,39 +167,31 @@ func TestMiniredis_Leases(t *testing.T) {
 	if freed, err := ms[1].ForceUnlockOf(ctx, "x", info.Holders[0].Owner); err != nil || !freed {
 		t.Errorf("ForceUnlockOf: %t, %v", freed, err)
 	}
-	if err := fixed.Unlock(ctx); !errors.Is(err, holdfast.ErrLeaseLost) {
-		t.Errorf("Unlock of what was taken away: %v", err)
-	}
+	locktest.WantErr(t, fixed.Unlock(ctx), holdfast.ErrLeaseLost, nil)
 
 	// A renewal finds out that the lock has been taken away.
-	renewed := got(t)(ms[0].Mutex("x", holdfast.WithLease(300*time.Millisecond)).Lock(ctx))
-	if freed, err := ms[1].ForceUnlock(ctx, "x"); err != nil || !freed {
-		t.Errorf("ForceUnlock: %t, %v", freed, err)
-	}
-	select {
-	case <-renewed.Done():
-	case <-ctx.Done():
-		t.Error("the loss was not noticed")
-	}
+	renewed := locktest.Got(t, ms[0].Mutex("x", holdfast.WithLease(300*time.Millisecond)).Lock, ctx)
+	locktest.MustForceUnlock(t, ms[1], "x")
+	redistest.Next(t, renewed.Done(), "the loss was not noticed")
 
 	// A crashed owner's lock ends with its TTL.
-	got(t)(ms[0].Mutex("x", holdfast.WithFixedLease(100*time.Millisecond)).Lock(ctx))
-	unlock(t, got(t)(ms[1].Mutex("x").Lock(ctx)))
+	locktest.Got(t, ms[0].Mutex("x", holdfast.WithFixedLease(100*time.Millisecond)).Lock, ctx)
+	unlock(t, locktest.Got(t, ms[1].Mutex("x").Lock, ctx))
 
 	// It stays taken after Unlock.
-	unlock(t, got(t)(ms[0].Mutex("job", holdfast.WithHoldAtLeast(time.Hour), holdfast.WithLease(2*time.Hour)).Lock(ctx)))
+	unlock(t, locktest.Got(t, ms[0].Mutex("job", holdfast.WithHoldAtLeast(time.Hour), holdfast.WithLease(2*time.Hour)).Lock, ctx))
 	lease, err := ms[1].Mutex("job").TryLock(ctx)
 	refused(t, lease, err)
 
 	// A process keeps it after Unlock, and gives it up to another one.
 	lingering := ms[0].Mutex("kept", holdfast.WithLinger(time.Hour))
-	unlock(t, got(t)(lingering.Lock(ctx)))
+	unlock(t, locktest.Got(t, lingering.Lock, ctx))
 	before := ms[0].Stats().Commands
-	unlock(t, got(t)(lingering.Lock(ctx)))
+	unlock(t, locktest.Got(t, lingering.Lock, ctx))
 	if more := ms[0].Stats().Commands - before; more > 1 { // a look at the queue, which comes once a second
 		t.Errorf("%d commands for a lock that the process has kept", more)
 	}
-	unlock(t, got(t)(ms[1].Mutex("kept", holdfast.WithLinger(time.Hour)).Lock(ctx)))
+	unlock(t, locktest.Got(t, ms[1].Mutex("kept", holdfast.WithLinger(time.Hour)).Lock, ctx))
 }
 
 // docs/TESTING.md has it. Close releases what is held, and an outage is an error.
@@ -254,29 +202,18 @@ func TestMiniredis_CloseAndOutage(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
 	locks, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	defer locks.Close(t.Context())
 	closed, err := holdfast.New(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held := got(t)(closed.RWMutex("x").Lock(ctx))
-	if err := closed.Close(ctx); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if err := held.Err(); !errors.Is(err, holdfast.ErrClosed) {
-		t.Errorf("the lease ended with %v", err)
-	}
-	lease := got(t)(locks.RWMutex("x").TryLock(ctx))
+	redistest.Must(t, err)
+	held := locktest.Got(t, closed.RWMutex("x").Lock, ctx)
+	redistest.Check(t, closed.Close(ctx))
+	locktest.WantErr(t, held.Err(), holdfast.ErrClosed, nil)
+	lease := locktest.Got(t, locks.RWMutex("x").TryLock, ctx)
 	server.Close()
-	if _, err := locks.Mutex("y").TryLock(ctx); !errors.Is(err, holdfast.ErrUnavailable) {
-		t.Errorf("while it is closed: %v", err)
-	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = locks.Mutex("y").TryLock(ctx)
+	locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
+	redistest.Must(t, server.Restart())
 	if info, err := locks.Inspect(ctx, "x"); err != nil || !info.Held {
 		t.Errorf("after the restart: %+v, %v", info, err)
 	}

@@ -36,9 +36,7 @@ func TestContendersExclude(t *testing.T) {
 						n := counted.Load() // two inside at once lose an increment
 						time.Sleep(100 * time.Microsecond)
 						counted.Store(n + 1)
-						if err := unlock(t.Context()); err != nil {
-							t.Error(err)
-						}
+						redistest.Check(t, unlock(t.Context()))
 					}
 				})
 			}
@@ -69,9 +67,7 @@ func TestContendersStopWaiting(t *testing.T) {
 			holder, waiter := connect(t, l, srv), connect(t, l, srv)
 			name := "held:" + l.Name
 			unlock, err := holder.Lock(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			defer unlock(t.Context())
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
@@ -87,9 +83,7 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(m, nil)) }
 func connect(t *testing.T, l Library, srv *redistest.Server) Contender {
 	t.Helper()
 	c, err := l.Open(srv.Addr(), holdfast.DefaultLease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

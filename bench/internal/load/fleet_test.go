@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 var testServer *Server
@@ -68,9 +69,7 @@ func TestFleetAtADistance(t *testing.T) {
 	f := fleet(testServer, "message", true, Job{Process: 1, Callers: 1, Hold: time.Millisecond}, Job{Process: 2, Callers: 1, Hold: time.Millisecond})
 	f.Way = 5 * time.Millisecond
 	v, err := f.Measure(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, err)
 	// A bucket of the histogram is 3 % wide.
 	if least := v.Handovers.Quantile(0); v.Handovers.Count() == 0 || least < 2*f.Way*15/16 {
 		t.Errorf("%d hand-overs, the fastest in %v", v.Handovers.Count(), least)
@@ -86,31 +85,21 @@ func TestCommandsOfAPair(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			const n = 20
 			ctx := t.Context()
-			if err := testServer.Reset(ctx); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, testServer.Reset(ctx))
 			c, err := l.Open(testServer.Address(), holdfast.DefaultLease)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			defer c.Close()
 			pairs := func(n int) {
 				for range n {
-					if err := contender.Pair(ctx, c, "commands"); err != nil {
-						t.Fatal(err)
-					}
+					redistest.Must(t, contender.Pair(ctx, c, "commands"))
 				}
 			}
 			pairs(100) // until connections have been opened and tried
 			u, err := testServer.Usage(ctx, l.Direct)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			pairs(n)
 			sent, err := u.SoFar(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, err)
 			want := int64(2 * n)
 			if l.Name == contender.Lingering {
 				return // its pairs are no commands, but for a question now and then: see the scenario linger

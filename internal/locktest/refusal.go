@@ -117,6 +117,7 @@ var refusalScenarios = map[string]func(*Env){
 				func() { admin.ConfigSet(bg, "min-replicas-to-write", "1") },
 				func() { admin.ConfigSet(bg, "min-replicas-to-write", "0") }, "NOREPLICAS",
 			},
+			{func() { admin.Do(bg, "REPLICAOF", "127.0.0.1", "1") }, func() { admin.Do(bg, "REPLICAOF", "NO", "ONE") }, "READONLY"},
 			{func() { allow("-pexpire") }, func() { allow("+pexpire") }, ""},
 			{func() { allow("-hexists") }, func() { allow("+hexists") }, ""},
 		} {

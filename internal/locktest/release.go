@@ -173,18 +173,25 @@ var releaseScenarios = map[string]func(*Env){
 	// Each Unlock says why there is no release yet.
 	"RefusedReleaseSaysWhy": func(e *Env) {
 		m := e.Manager(holdfast.WithLease(time.Hour))
-		l := e.MustLock(e.Lock(m))
-		admin := e.srv.Admin()
-		admin.ConfigSet(bg, "min-replicas-to-write", "1")
-		for range 2 {
-			err := l.Unlock(bg)
-			var reply redis.Error
-			if e.WantErr(err, holdfast.ErrUnavailable); !errors.As(err, &reply) || !strings.Contains(reply.Error(), "NOREPLICAS") /* Redis 6.2 has it behind its own words */ {
-				e.Errorf("%v does not say NOREPLICAS", err)
+		for _, c := range []struct {
+			refuse, allow []any
+			says          string
+		}{
+			{[]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"}, "NOREPLICAS"},
+			{[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}, "READONLY"},
+		} {
+			l := e.MustLock(e.Lock(m))
+			e.srv.Admin().Do(bg, c.refuse...)
+			for range 2 {
+				err := l.Unlock(bg)
+				var reply redis.Error
+				if e.WantErr(err, holdfast.ErrUnavailable); !errors.As(err, &reply) || !strings.Contains(reply.Error(), c.says) /* Redis 6.2 has it behind its own words */ {
+					e.Errorf("%v does not say %s", err, c.says)
+				}
 			}
+			e.srv.Admin().Do(bg, c.allow...)
+			e.Eventually("Unlock is told", func() bool { return l.Unlock(bg) == nil })
 		}
-		admin.ConfigSet(bg, "min-replicas-to-write", "0")
-		e.Eventually("Unlock is told", func() bool { return l.Unlock(bg) == nil })
 		e.Clean(m)
 	},
 

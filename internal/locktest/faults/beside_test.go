@@ -1,14 +1,10 @@
 package faults
 
 import (
-	// what EVALSHA is defined with
-
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -39,30 +35,6 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 			t.Errorf("%s, who came second, is not the second of %q", place, ids)
 		}
 		locktest.MustUnlock(t, held)
-	})
-}
-
-// A reader leaves beside one of Redisson's, and who stands in the queue has died: there is
-// no caller to be told.
-func TestRUnlock_BesideARedissonAndADeadWaiter(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m := locktest.ManagerOn(t, srv)
-		held := locktest.MustLock(t, m.RWMutex("a").RLocker())
-		const java = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63"
-		const dead = "hf-5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:1:write"
-		_, err := srv.Admin().Pipelined(t.Context(), func(p redis.Pipeliner) error {
-			p.HSet(t.Context(), "a", java, 1)
-			p.PExpire(t.Context(), "a", time.Hour)
-			p.Set(t.Context(), "{a}:"+java+":rwlock_timeout:1", 1, time.Hour)
-			p.RPush(t.Context(), "holdfast_rw_queue:{a}", dead)
-			p.ZAdd(t.Context(), "holdfast_rw_timeout:{a}", redis.Z{Score: 1, Member: dead})
-			return nil
-		})
-		redistest.Must(t, err)
-		locktest.MustUnlock(t, held)
-		if n := m.Stats().Troubles; n != 0 && testing.Short() { // a real server can stand still
-			t.Errorf("%d requests in trouble", n)
-		}
 	})
 }
 

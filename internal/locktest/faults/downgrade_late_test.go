@@ -13,38 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A copy of the request for the write side that arrives after the downgrade takes neither
-// the lock nor a place in its queue, while the read side is held and after that.
-func TestDowngrade_LateCopyIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, released := range []bool{false, true} {
-		srv := redistest.Start(t)
-		m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(10*time.Second))
-		gate := p.HoldFirstRequest(locktest.ScriptOn("a")) // the first copy
-		l := m.RWMutex("a")
-		write := locktest.MustLock(t, l)
-		gate.Wait(t)
-		read := locktest.Got(t, l.RLock, write.Context(t.Context()))
-		locktest.MustUnlock(t, write)
-		if released {
-			locktest.MustUnlock(t, read)
-		}
-		mon := srv.Monitor(t)
-		gate.Release()
-		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, locktest.Patience)
-		if n := srv.Admin().Exists(t.Context(), "holdfast_rw_queue:{a}").Val(); n != 0 {
-			t.Errorf("released %v: it stands in the queue", released)
-		}
-		holders := srv.Admin().HGetAll(t.Context(), "a").Val()
-		if holders["mode"] == "write" || released && len(holders) > 0 {
-			t.Errorf("released %v: held for nobody: %v", released, holders)
-		}
-		if !released {
-			locktest.MustUnlock(t, read)
-		}
-	}
-}
-
 // While a downgrade is unanswered Redis may still have the write side. Extend must not take
 // that for the loss of the read side.
 func TestDowngrade_UnansweredIsNoLoss(t *testing.T) {
@@ -106,30 +74,6 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		locktest.MustUnlock(t, read)
 		locktest.MustUnlock(t, write)
 		redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 0, "it is held")
-	})
-}
-
-// A copy of the downgrade arrives when the right has ended, which another reader outlives: it
-// is not made again.
-func TestDowngrade_CopyMakesNoRight(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, p := locktest.ManagerVia(t, srv)
-		write, read := bothSides(t, m.RWMutex("a"))
-		first, second := p.HoldFirstReply(conversion), p.HoldRequest(conversion) // whatever comes behind the first
-		go func() { _ = write.Unlock(context.Background()) }()
-		first.Wait(t)
-		second.Wait(t)
-		rights := srv.Admin().Keys(t.Context(), "*:rwlock_timeout:1").Val()
-		if len(rights) != 1 {
-			t.Fatalf("rights %q", rights)
-		}
-		locktest.MustLock(t, locktest.ManagerOn(t, srv).RWMutex("a").RLocker())
-		srv.Admin().Del(t.Context(), rights[0])
-		second.Release()
-		redistest.Next(t, read.Done(), "nobody was told")
-		redistest.Want(t, srv.Admin().Exists(t.Context(), rights[0]).Val(), 0, "the right is there again")
-		locktest.WantErr(t, read.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
-		first.Release()
 	})
 }
 

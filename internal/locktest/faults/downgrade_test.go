@@ -152,37 +152,6 @@ func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
 	})
 }
 
-// A renewal does not shorten what Extend has added to a reader's right.
-func TestRLock_RenewalShortensNothing(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	m := locktest.ManagerOn(t, srv, holdfast.WithLease(2*time.Second))
-	read := locktest.MustLock(t, m.RWMutex("a").RLocker())
-	locktest.MustExtend(t, read, time.Hour)
-	n := m.Stats().Renewals
-	redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return m.Stats().Renewals > n })
-	claimsItsRight(t, srv, read, 59*time.Minute)
-	locktest.MustUnlock(t, read)
-}
-
-// Renewals of a reader that Redis denies are none: it ends with its right.
-func TestRLock_DeniedRenewalIsNone(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		client, allow := locktest.LimitedOn(t, srv)
-		m := locktest.ManagerAsIs(t, client, holdfast.WithLease(2*time.Second))
-		for _, denied := range []string{"pexpire", "hexists"} {
-			read := locktest.MustLock(t, m.RWMutex("a").RLocker())
-			allow("-" + denied)
-			<-read.Done()
-			var lost *holdfast.LostError
-			if err := read.Err(); !errors.As(err, &lost) || lost.Reason != holdfast.LostDeadline {
-				t.Errorf("%s: %v", denied, err)
-			}
-			allow("+" + denied)
-		}
-	})
-}
-
 // The time of WithMaxHold goes on through a downgrade: it ends the read side, which Unlock gives back.
 func TestDowngrade_KeepsMaxHold(t *testing.T) {
 	redistest.InFakeTime(t, func(t *testing.T) {

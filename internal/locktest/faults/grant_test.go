@@ -1,7 +1,7 @@
 package faults
 
 import (
-	"context" // what EVALSHA is defined with
+	"context"
 	"fmt"
 	"testing"
 	"time"

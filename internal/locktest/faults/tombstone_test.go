@@ -62,36 +62,6 @@ func TestLock_DeniedReadsAreNoWrongKind(t *testing.T) {
 	})
 }
 
-// A lock may need tombstones again and again. They are kept for as long as each is good for.
-func TestTombstones_AreNotKept(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, p := locktest.ManagerVia(t, srv)
-		const key = "holdfast_tombstones:{a}"
-		srv.Admin().ZAdd(t.Context(), key, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: "hf-old:1"})
-		p.LoseReply(locktest.ScriptOn("a"), 1)
-		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("a")))
-		if ids := srv.Admin().ZRange(t.Context(), key, 0, -1).Val(); len(ids) != 1 || ids[0] == "hf-old:1" {
-			t.Errorf("tombstones of %q", ids)
-		}
-		srv.RequireTTLs(t)
-	})
-}
-
-// Where an ACL forbids to say for how long, there are none.
-func TestTombstones_AreNotKeptForEver(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		p := srv.Proxy(t)
-		_, allow := locktest.LimitedOn(t, srv)
-		m := locktest.ManagerAsIs(t, p.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "limited", "secret" }))
-		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
-		p.LoseReply(locktest.ScriptOn("a"), 1)
-		lease := locktest.MustLock(t, m.Mutex("a"))
-		allow("-pexpire")
-		locktest.MustUnlock(t, lease)
-		srv.RequireTTLs(t)
-	})
-}
-
 // What is wrong with the counter of tokens is the trouble of those who want tokens.
 func TestLock_BrokenCounterBesideOneThatWantsNoToken(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

@@ -198,33 +198,6 @@ func TestFair_PlaceWithoutAName(t *testing.T) {
 	gone(t, srv)
 }
 
-// An ACL of a version that did not need LSET makes leaving together slower, not wrong.
-func TestFair_LeavesTogetherWithoutLSET(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
-		stays := locktest.Waits(t, locktest.ManagerOn(t, srv).FairMutex("a"))
-		locktest.Queued(t, srv, queueOfA, 1)
-		client, allow := locktest.LimitedOn(t, srv)
-		allow("-lset")
-		m := locktest.ManagerAsIs(t, client, locktest.Unasked...)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		for range 300 {
-			m.FairMutex("a").LockAsync(ctx)
-		}
-		locktest.Queued(t, srv, queueOfA, 301)
-		mine := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val()
-		cancel()
-		locktest.Queued(t, srv, queueOfA, 1)
-		if left := srv.Admin().LIndex(t.Context(), queueOfA, 0).Val(); left != mine || strings.Contains(left, " ") {
-			t.Errorf("left is %q, not %q", left, mine)
-		}
-		redistest.Want(t, srv.Admin().ZCard(t.Context(), timesOfA).Val(), 1, "%d times")
-		locktest.MustUnlock(t, held)
-		locktest.MustUnlock(t, stays())
-	})
-}
-
 // ForceUnlock tells 64 waiters at most. Behind as many that have died a live one is not told, and finds out by asking.
 func TestForceUnlock_BehindACrowdOfTheDead(t *testing.T) {
 	const n, most = 200, 64

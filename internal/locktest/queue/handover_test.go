@@ -54,57 +54,6 @@ func TestHandover_FiftyProcesses(t *testing.T) {
 	})
 }
 
-// A process that has not kept its place, but still listens, is stopped: it is not granted the
-// lock, which would keep everybody out for the time of a claim.
-func TestHandover_PassesOverWhoseTimeIsOver(t *testing.T) {
-	srv := redistest.Start(t)
-	rdb := srv.Client(t)
-	m := locktest.ManagerOn(t, srv)
-	inbox := rdb.Subscribe(t.Context(), "holdfast_inbox:0000")
-	defer inbox.Close()
-	if _, err := inbox.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		lock             holdfast.Locker
-		queue, deadlines string
-	}{
-		{m.Mutex("a"), "redisson_lock_queue:{a}", "redisson_lock_timeout:{a}"},
-		{m.FairMutex("b"), "redisson_lock_queue:{b}", "redisson_lock_timeout:{b}"},
-		{m.RWMutex("c"), "holdfast_rw_queue:{c}", "holdfast_rw_timeout:{c}"},
-	} {
-		lease := locktest.MustLock(t, c.lock)
-		for number := range 3 {
-			id := fmt.Sprint("hf-0000:", number)
-			if c.queue[0] == 'h' {
-				id += ":write"
-			}
-			rdb.RPush(t.Context(), c.queue, id)
-			rdb.ZAdd(t.Context(), c.deadlines, redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: id})
-		}
-		locktest.MustUnlock(t, lease)
-		if left := rdb.Exists(t.Context(), lease.Name(), c.queue, c.deadlines).Val(); left != 0 {
-			t.Errorf("%s: %d of the lock and the two keys of its queue are left", lease.Name(), left)
-		}
-	}
-}
-
-// Who waits in the process that releases is told by the reply, without a message.
-func TestHandover_WithinAProcessWithoutAMessage(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
-		lock := m.FairMutex("a")
-		lease := locktest.MustLock(t, lock)
-		next := locktest.Waits(t, lock)
-		redistest.Eventually(t, locktest.Patience, "the second has asked again, since it hears", func() bool { return locktest.Hears(t, srv, m) })
-		srv.ResetStats()
-		locktest.MustUnlock(t, lease)
-		lease = next()
-		redistest.Want(t, srv.CommandCalls("publish"), 0, "%d messages")
-		locktest.MustUnlock(t, lease)
-	})
-}
-
 // Whether plain waiters of Redisson listen is asked after every 16th grant in a row, not at each
 // one from then on.
 func TestHandover_LooksForRedissonNowAndThen(t *testing.T) {
@@ -137,28 +86,6 @@ func toAndFro(t *testing.T, srv *redistest.Server, of func(*holdfast.Manager) ho
 		lease = next()
 	}
 	return lease
-}
-
-// When it is the turn of Redisson's, those who wait for a read-write lock are told, of either
-// side: 1 wakes all, and 0 is not lost on one who does not sleep yet.
-func TestHandover_TellsRedissonOfItsTurn(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		sub := srv.Client(t).Subscribe(t.Context(), "redisson_rwlock:{a}")
-		defer sub.Close()
-		if _, err := sub.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		lease := toAndFro(t, srv, func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("a") }, "holdfast_rw_queue:{a}", 60) // a grant that is found by asking begins the count anew
-		for _, want := range []string{"1", "0"} {
-			select {
-			case msg := <-sub.Channel():
-				redistest.Want(t, msg.Payload, want, "message %q, want %q")
-			case <-time.After(locktest.Patience):
-				t.Errorf("no message, want %q", want)
-			}
-		}
-		locktest.MustUnlock(t, lease)
-	})
 }
 
 // The question whether another process waits is lost with its connection: it is asked again over

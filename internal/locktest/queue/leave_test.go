@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -67,56 +63,6 @@ func TestFair_ManyLeaveTogether(t *testing.T) {
 			locktest.MustUnlock(t, held)
 		})
 	}
-}
-
-// Who stands between those that leave keeps the order, whichever process or library it is of; and a grant
-// to one that leaves in the same request is handed on.
-func TestFair_LeavesTogetherWithAGrant(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
-	m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
-	held := locktest.MustLock(t, holder.FairMutex("a"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	first, endFirst := context.WithCancel(t.Context())
-	defer endFirst()
-	fairCrowd(first, t, srv, m, 1)
-	all := make([]<-chan holdfast.Result, 50)
-	for i := range all {
-		all[i] = m.FairMutex("a").LockAsync(ctx)
-	}
-	locktest.Queued(t, srv, queueOfA, 51)
-	next := locktest.Waits(t, other.FairMutex("a"))
-	locktest.Queued(t, srv, queueOfA, 52)
-	for i, id := range []string{"b0dc7e0a:1", "b0dc7e0a:2"} { // of Redisson, the first in the middle
-		ids := srv.Admin().LRange(t.Context(), queueOfA, 0, -1).Val()
-		if i == 0 {
-			srv.Admin().LInsertAfter(t.Context(), queueOfA, ids[20], id)
-		} else {
-			srv.Admin().RPush(t.Context(), queueOfA, id)
-		}
-		srv.Admin().ZAdd(t.Context(), timesOfA, redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: id})
-	}
-	gate := p.HoldRequest(locktest.ReleaseOn("a"))
-	endFirst()
-	gate.Wait(t) // all others leave together, behind it
-	cancel()
-	for _, r := range all {
-		locktest.WantErr(t, (<-r).Err, holdfast.ErrNotAcquired, nil)
-	}
-	gate.Release()
-	locktest.Queued(t, srv, queueOfA, 3)
-	ids := srv.Admin().LRange(t.Context(), queueOfA, 0, -1).Val()
-	if ids[0] != "b0dc7e0a:1" || !strings.HasPrefix(ids[1], "hf-") || ids[2] != "b0dc7e0a:2" {
-		t.Errorf("left are %q", ids)
-	}
-	for _, id := range []string{"b0dc7e0a:1", "b0dc7e0a:2"} {
-		srv.Admin().LRem(t.Context(), queueOfA, 0, id)
-		srv.Admin().ZRem(t.Context(), timesOfA, id)
-	}
-	locktest.MustUnlock(t, held)
-	locktest.MustUnlock(t, next())
 }
 
 // A batch that holds the lock hands it on.

@@ -89,35 +89,6 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 	})
 }
 
-// It arrives when those who waited behind it have taken its claims over and made them longer:
-// it shortens nothing.
-func TestMulti_LateCopyShortensNothing(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m, p := locktest.ManagerVia(t, srv)
-		locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex("connected")))
-		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "multi_acquire"))
-		p.Refuse(true) // else a new connection shows that the old one is dead, and each is asked for again
-		tried := redistest.Begin(func() error { _, err := Multi(t, m.Mutex("a"), m.Mutex("b")).TryLock(context.Background()); return err })
-		gate.Wait(t)
-		waiting := []func() *holdfast.Lease{locktest.Waits(t, m.Mutex("a")), locktest.Waits(t, m.Mutex("b"))}
-		locktest.WantErr(t, <-tried, holdfast.ErrUnavailable, nil)
-		p.Refuse(false)
-		for _, got := range waiting {
-			lease := got()
-			defer locktest.MustUnlock(t, lease)
-			locktest.MustExtend(t, lease, time.Hour)
-		}
-		mon := srv.Monitor(t)
-		gate.Release()
-		mon.Wait(t, `"exists" "b" "holdfast_tombstones:{b}"`, locktest.Patience)
-		for _, name := range []string{"a", "b"} {
-			if ttl := srv.Admin().PTTL(t.Context(), name).Val(); ttl < time.Hour/2 {
-				t.Errorf("TTL of %s is %v", name, ttl)
-			}
-		}
-	})
-}
-
 // Another caller under the same context of another lock gets one of the locks while the request for
 // all is under way. They are two owners: the Multi is refused, and nothing of it is left.
 func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {

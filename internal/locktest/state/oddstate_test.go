@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,32 +121,6 @@ func TestOdd_HalfOfAQueue(t *testing.T) {
 	}
 }
 
-// A reader's right whose TTL another client has taken away has not ended: it gets one again.
-func TestOdd_RightWithoutTTL(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		a, b, c := locktest.ManagerOn(t, srv, holdfast.WithLease(6*time.Second)), locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)
-		lease := locktest.MustLock(t, a.RWMutex("x").RLocker())
-		persist := func() {
-			for _, key := range srv.Keys() {
-				srv.Admin().Persist(t.Context(), key)
-			}
-		}
-		persist()
-		locktest.MustUnlock(t, locktest.MustLock(t, b.RWMutex("x").RLocker()))
-		if _, err := c.RWMutex("x").TryLock(t.Context()); err == nil {
-			t.Error("a writer beside a reader")
-		}
-		srv.RequireTTLs(t)
-		persist()
-		n := a.Stats().Renewals
-		redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return a.Stats().Renewals > n || lease.Err() != nil })
-		redistest.Check(t, lease.Err())
-		srv.RequireTTLs(t)
-		locktest.MustUnlock(t, lease)
-		srv.RequireNoKeys(t)
-	})
-}
-
 // A lock whose TTL another client has taken away gets one again that no lease outlasts: not by an Extend for
 // less, nor by a renewal after one for more.
 func TestOdd_LockWithoutTTL(t *testing.T) {
@@ -174,58 +147,6 @@ func TestOdd_LockWithoutTTL(t *testing.T) {
 			locktest.MustUnlock(t, lease)
 		}
 		srv.RequireNoKeys(t)
-	})
-}
-
-// Nor does a reader make it so for another one, as it comes or as it is renewed.
-func TestOdd_ReadersWithoutTTL(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		a, b := locktest.ManagerOn(t, srv, holdfast.WithFixedLease(time.Hour)), locktest.ManagerOn(t, srv, holdfast.WithLease(4*time.Second))
-		long := locktest.MustLock(t, a.RWMutex("x").RLocker())
-		for range 2 {
-			srv.Admin().Persist(t.Context(), "x")
-			short := locktest.MustLock(t, b.RWMutex("x").RLocker())
-			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
-				t.Errorf("a TTL of %v for a reader of an hour", ttl)
-			}
-			srv.Admin().Persist(t.Context(), "x")
-			redistest.Eventually(t, locktest.Patience, "a TTL again", func() bool { return srv.Admin().PTTL(t.Context(), "x").Val() > 0 })
-			if ttl := srv.Admin().PTTL(t.Context(), "x").Val(); ttl < 59*time.Minute {
-				t.Errorf("a TTL of %v after a renewal, for a reader of an hour", ttl)
-			}
-			locktest.MustUnlock(t, short)
-		}
-		locktest.MustUnlock(t, long)
-		srv.RequireNoKeys(t)
-	})
-}
-
-// An id that no process of Holdfast has put into the queue of a read-write lock is passed over.
-func TestOdd_StrangerInTheQueue(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	a, b := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
-	held := locktest.MustLock(t, a.RWMutex("x", holdfast.WithFencing()))
-	srv.Admin().RPush(t.Context(), "holdfast_rw_queue:{x}", "junk")
-	got := b.RWMutex("x").LockAsync(t.Context())
-	locktest.Queued(t, srv, "holdfast_rw_queue:{x}", 2)
-	locktest.MustUnlock(t, held)
-	locktest.MustUnlock(t, (<-got).Lease)
-	srv.RequireNoKeys(t, "redisson_lock_token:")
-}
-
-// A downgrade needs no memory that a release would not have.
-func TestOdd_DowngradeWithoutMemory(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		m := locktest.ManagerOn(t, srv)
-		write := locktest.MustLock(t, m.RWMutex("x"))
-		read := locktest.Got(t, m.RWMutex("x").RLock, write.Context(context.Background()))
-		srv.Admin().ConfigSet(t.Context(), "maxmemory", "1")
-		locktest.MustUnlock(t, write)
-		if mode := srv.Admin().HGet(t.Context(), "x", "mode").Val(); mode != "read" || !read.Valid() {
-			t.Errorf("mode %q, %v", mode, read.Err())
-		}
-		locktest.MustUnlock(t, read)
 	})
 }
 

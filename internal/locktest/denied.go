@@ -58,20 +58,6 @@ var deniedScenarios = map[string]func(*Env){
 		}
 	},
 
-	// A waiter that does not poll for an hour takes a grant that it is not told of, before that ends.
-	"DeniedWaiterTakesItsGrant": func(e *Env) {
-		e.permit("nothing", "resetchannels")
-		d := e.denied("nothing", byMessage...)
-		holder := e.Manager(byMessage...)
-		for range 3 {
-			held := e.MustLock(e.Lock(holder))
-			got := e.Locking(e.Lock(d.m))
-			e.Eventually("it waits, and is denied", func() bool { return d.m.Stats().Waiting == 1 && d.warned("holdfast_inbox:*") == 1 })
-			e.MustUnlock(held)
-			e.MustUnlock(<-got)
-		}
-	},
-
 	// Deaf waiters of several processes all get the lock, also beside one that hears: they poll. A release that may not publish
 	// is a release.
 	"DeniedWaitersTakeTurns": func(e *Env) {

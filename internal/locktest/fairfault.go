@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // fairFaultScenarios are about waiters of a fair lock that die, are stopped, or lose their place. L5.
@@ -52,34 +51,6 @@ var fairFaultScenarios = map[string]func(*Env){
 		if n := proxy.Count(isCommand); n > 50 {
 			e.Errorf("%d commands: %q", n, proxy.Commands())
 		}
-		e.Clean(m)
-	},
-
-	// A process stands still in the queue, and Redis cannot know: one claim for each of
-	// its waiters. AC-62's other half: L5's bound for the dead.
-	"StoppedInTheQueue": func(e *Env) {
-		held := e.MustLock(e.Lock(e.Manager()))
-		m, proxy := e.Via()
-		p := e.StartWaiter(time.Hour, time.Hour)
-		p.Send("take 0")
-		e.Queued(1)
-		got := e.Enqueue(m, 1)[0]
-		e.Listening(2)
-		p.Pause()
-		proxy.Record()
-		start := time.Now()
-		e.MustUnlock(held)
-		l := <-got
-		d := time.Since(start)
-		e.Logf("served %v after the release: the claim of one stopped waiter is %v", d, claim)
-		redistest.WantMost(e, d, e.bound(3*claim), "served after %v")
-		e.Worst("L5:behind-one-that-is-stopped", d)
-		if n := proxy.Count(isCommand); n > 50 {
-			e.Errorf("%d commands: %q", n, proxy.Commands())
-		}
-		e.MustUnlock(l)
-		p.Resume()
-		p.Expect(e, "took 0")
 		e.Clean(m)
 	},
 
@@ -190,31 +161,6 @@ var fairFaultScenarios = map[string]func(*Env){
 		e.Logf("served after %v", time.Since(start))
 		if n := proxy.Count(isCommand); n > 50 {
 			e.Errorf("%d commands: %q", n, proxy.Commands())
-		}
-		e.MustUnlock(l)
-		e.Clean(m)
-	},
-
-	// The manager of a queue that is busy everywhere spins nowhere.
-	"NoHotLoopBehindTheDead": func(e *Env) {
-		admin := e.Server().Admin()
-		release := e.HeldByRedisson(e.Key)
-		queue, times := "redisson_lock_queue:{"+e.Key+"}", "redisson_lock_timeout:{"+e.Key+"}"
-		now := admin.Time(bg).Val()
-		const dead = "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:99"
-		admin.RPush(bg, queue, dead)
-		admin.ZAdd(bg, times, zAt(now.Add(330*time.Second), dead))
-		m, proxy := e.Via()
-		got := e.Locking(e.Lock(m))
-		e.Queued(2)
-		proxy.Record()
-		start := time.Now()
-		release() // the lock is free, and a dead waiter of Redisson is next
-		l := <-got
-		d := time.Since(start)
-		e.Logf("the dead waiter of Redisson cost %v and %d commands", d, proxy.Count(isCommand))
-		if n := proxy.Count(isCommand); n > 50 {
-			e.Errorf("%d commands: %q", n, strings.Join(slices.Concat(proxy.Commands()...), " "))
 		}
 		e.MustUnlock(l)
 		e.Clean(m)

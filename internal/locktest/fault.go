@@ -51,8 +51,8 @@ func script(cmd []string) bool {
 	return redistest.Command("evalsha")(cmd) || redistest.Command("eval")(cmd)
 }
 
-// lostMessageScenarios are for what every kind of lock has, and for the read side.
-var lostMessageScenarios = map[string]func(*handed){
+// bothFaultScenarios are for what every kind of lock has, and for the read side.
+var bothFaultScenarios = map[string]func(*handed){
 	// S3, S5: a request or its reply is lost. It is repeated: no acquire counts twice, and a release is a success once.
 	"LostMessagesAreRepeated": func(e *handed) {
 		m, p := e.Via()
@@ -78,6 +78,29 @@ var lostMessageScenarios = map[string]func(*handed){
 			}
 		}
 		e.Clean(m, Tombstones, Tokens)
+	},
+
+	// F9 and S7: an ACL that lets a script begin and not end.
+	"DeniedCommandsLeaveNoState": func(e *handed) {
+		rules := []string{"-pexpire", "-hset", "-eval -evalsha", "resetkeys"}
+		if e.reads {
+			rules = append(rules, "-set") // which makes its right
+		}
+		for _, rule := range rules {
+			client, allow := e.limited()
+			for _, r := range strings.Fields(rule) {
+				allow(r)
+			}
+			m := e.ManagerOn(client)
+			for _, lock := range []func(context.Context) (*holdfast.Lease, error){e.ours(m).TryLock, e.ours(m).Lock} {
+				ctx, cancel := context.WithTimeout(bg, time.Second)
+				_, err := lock(ctx)
+				cancel()
+				e.WantErr(err, holdfast.ErrUnavailable)
+			}
+			e.srv.RequireNoKeys(e, Tombstones)
+			e.srv.RequireTTLs(e)
+		}
 	},
 }
 

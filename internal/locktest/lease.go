@@ -145,10 +145,27 @@ var leaseScenarios = map[string]func(*Env){
 
 	// A renewal that Redis executes after the deadline, before the TTL has ended, keeps a lock that is lost for no longer
 	// than it would have been.
-	"LateRenewalDoesNotKeepALostLock": func(e *Env) { e.renewedLate(func(*redistest.Proxy) {}) },
-
-	// Nor does one whose answer is lost.
-	"LateRenewalWithoutAnswerDoesNotKeepALostLock": func(e *Env) { e.renewedLate((*redistest.Proxy).Cut) },
+	"LateRenewalDoesNotKeepALostLock": func(e *Env) {
+		const long = 10 * time.Second // of whose TTL the last fifth of a second is not trusted
+		for _, answered := range []bool{true, false} {
+			m, p := e.Via(holdfast.WithLease(long))
+			gate := p.HoldRequest(renewOf(e.Key))
+			l := e.MustLock(e.Lock(m))
+			got := e.Locking(e.Lock(e.Manager()))
+			<-l.Done()
+			lost := time.Now()
+			if !answered {
+				p.Cut()
+			}
+			gate.Release()
+			next := <-got
+			redistest.WantMost(e, time.Since(lost), long/2, "another owner has waited for %v")
+			e.WantLost(l, holdfast.LostDeadline)
+			e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
+			e.MustUnlock(next)
+			e.Clean(m)
+		}
+	},
 
 	// Nor does an Extend that Redis has executed and not answered, of a lease that ends without Unlock.
 	"ExtendWithoutAnswerDoesNotKeepALostLock": func(e *Env) {
@@ -279,23 +296,4 @@ var leaseScenarios = map[string]func(*Env){
 		}
 		e.Clean(m)
 	},
-}
-
-// renewedLate has a lease end whose renewals are under way, and Redis execute them before its TTL ends, after between.
-func (e *Env) renewedLate(between func(*redistest.Proxy)) {
-	const long = 10 * time.Second // of whose TTL the last fifth of a second is not trusted
-	m, p := e.Via(holdfast.WithLease(long))
-	gate := p.HoldRequest(renewOf(e.Key))
-	l := e.MustLock(e.Lock(m))
-	got := e.Locking(e.Lock(e.Manager()))
-	<-l.Done()
-	lost := time.Now()
-	between(p)
-	gate.Release()
-	next := <-got
-	redistest.WantMost(e, time.Since(lost), long/2, "another owner has waited for %v")
-	e.WantLost(l, holdfast.LostDeadline)
-	e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
-	e.MustUnlock(next)
-	e.Clean(m)
 }

@@ -23,25 +23,6 @@ func (e *Env) limited() (client redis.UniversalClient, allow func(rules ...any))
 // refusalScenarios are about a Redis that refuses or denies something in the middle of what a
 // script does, or while locks are held or waited for.
 var refusalScenarios = map[string]func(*Env){
-	// F9 and S7: an ACL that lets a script begin and not end.
-	"DeniedCommandsLeaveNoState": func(e *Env) {
-		for _, rule := range []string{"-pexpire", "-hset", "-eval -evalsha", "resetkeys"} {
-			client, allow := e.limited()
-			for _, r := range strings.Fields(rule) {
-				allow(r)
-			}
-			m := e.ManagerOn(client)
-			for _, lock := range []func(context.Context) (*holdfast.Lease, error){e.Lock(m).TryLock, e.Lock(m).Lock} {
-				ctx, cancel := context.WithTimeout(bg, time.Second)
-				_, err := lock(ctx)
-				cancel()
-				e.WantErr(err, holdfast.ErrUnavailable)
-			}
-			e.srv.RequireNoKeys(e, Tombstones)
-			e.srv.RequireTTLs(e)
-		}
-	},
-
 	// S1: a late copy of an acquire that may not set a TTL does not end the hold that another copy has begun.
 	"DeniedCopyEndsNothing": func(e *Env) {
 		e.copiesWithoutRights(func(m *holdfast.Manager, name string) holdfast.Locker { return e.kind.Lock(m, name) })

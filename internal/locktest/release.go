@@ -66,19 +66,6 @@ var releaseScenarios = map[string]func(*Env){
 		}
 	},
 
-	"AfterALateAnswerSucceedsOnce": func(e *Env) {
-		m := e.Manager()
-		l := e.MustLock(e.Lock(m))
-		e.srv.Pause()
-		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable)
-		e.srv.Resume()
-		e.Eventually("all copies of the release are answered", func() bool { return Pending(m) == 0 && m.Stats().Locks == 0 })
-		e.Free()
-		e.MustUnlock(l)
-		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)
-		e.Clean(m)
-	},
-
 	// AC-18: with another holder, who keeps the lock.
 	"AfterExpiryLeavesTheNextHolder": func(e *Env) {
 		m, other := e.Manager(), e.Manager()
@@ -139,16 +126,6 @@ var releaseScenarios = map[string]func(*Env){
 		}
 	},
 
-	// ForceUnlock in the holder's own process tells the holder at once.
-	"ForceUnlockHereTellsAtOnce": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(time.Hour))
-		l := e.MustLock(e.Lock(m))
-		if freed, err := e.ForceUnlock(m); err != nil || !freed {
-			e.Fatalf("ForceUnlock: %v, %v", freed, err)
-		}
-		e.WantLost(l, holdfast.LostDeleted)
-	},
-
 	// AC-20: Unlock is bounded, the release goes on by itself, renewal has stopped.
 	"FrozenServerDoesNotHoldUnlock": func(e *Env) {
 		m := e.Manager(holdfast.WithLease(20 * time.Second)) // Unlock waits for a second
@@ -164,9 +141,10 @@ var releaseScenarios = map[string]func(*Env){
 		e.WantErr(l.Unlock(bg), holdfast.ErrUnavailable) // still
 		redistest.Want(e, m.Stats().Held, 0, "%d holds are renewed")
 		e.srv.Resume()
-		e.Eventually("Unlock is told", func() bool { return l.Unlock(bg) == nil })
+		e.Eventually("released in the background", func() bool { return Pending(m) == 0 && m.Stats().Locks == 0 })
+		e.Free()
+		e.MustUnlock(l) // all copies of the release are answered
 		e.WantErr(l.Unlock(bg), holdfast.ErrNotHeld)
-		e.Eventually("released in the background", func() bool { return m.Stats().Locks == 0 })
 		e.Clean(m)
 	},
 

@@ -75,35 +75,6 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		}
 	},
 
-	// The server stands still when the owner downgrades, for less than the lease: it goes
-	// on. For longer: it is lost, in time, and nothing is left for longer than its TTL.
-	"SilentServer": func(e *Env) {
-		m := e.Manager()
-		l := e.RW(m)
-		write, read := e.bothSides(l)
-		e.srv.Pause()
-		err := write.Unlock(bg)
-		e.WantErr(err, holdfast.ErrUnavailable)
-		e.srv.Resume()
-		e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
-		if err := read.Err(); err != nil {
-			e.Fatalf("the read right is gone: %v", err)
-		}
-		in := e.Soon("a reader", e.Locking(e.RW(e.Manager()).RLocker()))
-		e.MustUnlock(in)
-		e.MustUnlock(read)
-
-		write, read = e.bothSides(l)
-		e.srv.Pause()
-		_ = write.Unlock(bg)
-		e.WantLost(read, holdfast.LostDeadline)
-		e.srv.Resume()
-		e.MustUnlock(e.Soon("the next writer", e.Locking(e.RW(e.Manager()))))
-		e.srv.RequireTTLs(e)
-		e.WantErr(read.Unlock(bg), holdfast.ErrLeaseLost)
-		e.Clean(m, Tombstones)
-	},
-
 	// A renewal of the write side that Redis executes behind the downgrade finds no
 	// writer. That is no loss.
 	"OvertakesARenewal": func(e *Env) {

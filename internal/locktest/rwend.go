@@ -96,19 +96,6 @@ var rwCrowdScenarios = map[string]func(*Env){
 		e.MustUnlock(l)
 		e.srv.RequireTTLs(e)
 	},
-
-	// A reader that outlives the dead keeps the writer out, and lets it in when it leaves.
-	"ReaderOutlivesTheDead": func(e *Env) {
-		end := e.deadReaders(60, 500*time.Millisecond)
-		r := e.MustRLock(e.RW(e.Manager(holdfast.WithFixedLease(time.Minute))))
-		got := e.Locking(e.RW(e.Manager()))
-		e.Queued(1)
-		e.Eventually("all of the dead have ended", func() bool { return time.Now().After(end) && len(e.Rights()) == 1 })
-		e.Busy(e.RW(e.Manager()).TryLock)
-		e.MustUnlock(r)
-		e.MustUnlock(e.Soon("the writer comes in", got))
-		e.srv.RequireTTLs(e)
-	},
 }
 
 // deadReaders puts n readers into the lock, half of them Redisson's. The rights of a third have ended; those of the

@@ -103,6 +103,7 @@ var rwGateScenarios = map[string]func(*Env){
 			e.Listening(3) // it has been refused
 			cancel()
 			e.WantErr((<-leaving).Err, holdfast.ErrNotAcquired, context.Canceled)
+			e.Queued(2) // it has left no place
 			e.MustUnlock(first)
 			wg.Wait()
 			if order[0] != "writer" {

@@ -104,28 +104,6 @@ var rwQueueScenarios = map[string]func(*Env){
 		}
 	},
 
-	// A reader gives up behind a writer, a writer behind readers: nothing is left of them.
-	"CancelledWaitersLeaveNoTrace": func(e *Env) {
-		a, b, c := e.Manager(), e.Manager(), e.Manager()
-		held := e.MustLock(e.RW(a))
-		ctx, cancel := context.WithCancel(bg)
-		reader := e.RW(b).RLockAsync(ctx)
-		e.Queued(1)
-		writer := e.RW(c).LockAsync(ctx)
-		e.Queued(2)
-		last := e.Locking(e.RW(e.Manager()).RLocker())
-		e.Queued(3)
-		cancel()
-		e.WantErr((<-reader).Err, context.Canceled)
-		e.WantErr((<-writer).Err, context.Canceled)
-		e.Queued(1)
-		e.MustUnlock(held)
-		e.MustUnlock(e.Soon("the last reader", last))
-		for _, m := range []*holdfast.Manager{a, b, c} {
-			e.Clean(m, Tombstones)
-		}
-	},
-
 	// A process dies, or stands still, while its writer is next: the readers behind it come
 	// in when its place has run out.
 	"DeadWriterIsDropped": func(e *Env) {
@@ -208,43 +186,5 @@ var rwQueueScenarios = map[string]func(*Env){
 		e.WantErr(own.Unlock(bg), holdfast.ErrClosed)
 		e.MustUnlock(e.Soon("the writer", writer))
 		e.Clean(a)
-	},
-
-	"Inspect": func(e *Env) {
-		m, other := e.Manager(), e.Manager()
-		want := func(kind holdfast.Kind, holders, waiters int) {
-			e.Helper()
-			info, err := e.Inspect(other)
-			redistest.Must(e, err)
-			if info.Kind != kind || len(info.Holders) != holders || info.Waiters != waiters || info.Held != (holders > 0) {
-				e.Errorf("%+v, want %s, %d holders, %d waiters", info, kind, holders, waiters)
-			}
-			for _, h := range info.Holders {
-				if !h.Holdfast || h.Holds != 1 || h.Write != (kind == holdfast.KindWrite) {
-					e.Errorf("holder %+v", h)
-				}
-			}
-			if info.Held && (info.TTL <= 0 || info.TTL > lease) {
-				e.Errorf("TTL %v", info.TTL)
-			}
-		}
-		e.Server()
-		want(holdfast.KindFree, 0, 0)
-		one, two := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(other))
-		want(holdfast.KindRead, 2, 0)
-		writer := e.Locking(e.RW(m))
-		e.Queued(1)
-		reader := e.Locking(e.RW(e.Manager()).RLocker())
-		e.Queued(2)
-		want(holdfast.KindRead, 2, 2)
-		e.MustUnlock(one)
-		e.MustUnlock(two)
-		w := e.Soon("the writer", writer)
-		want(holdfast.KindWrite, 1, 1)
-		e.MustUnlock(w)
-		r := e.Soon("the reader", reader)
-		want(holdfast.KindRead, 1, 0)
-		e.MustUnlock(r)
-		want(holdfast.KindFree, 0, 0)
 	},
 }

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -62,25 +61,6 @@ var rwRightScenarios = map[string]func(*Env){
 		e.MustUnlock(long)
 		e.Clean(a)
 		e.Clean(b)
-	},
-
-	// testReadLockExpiration: a writer comes in when the longest reader ends, not before.
-	"LongestReaderDecides": func(e *Env) {
-		a, b := e.Manager(), e.Manager()
-		one := e.MustRLock(e.RW(a, holdfast.WithFixedLease(800*time.Millisecond)))
-		two := e.MustRLock(e.RW(b, holdfast.WithFixedLease(200*time.Millisecond)))
-		end := one.Deadline()
-		got := e.MustLock(e.RW(e.Manager()))
-		redistest.WantMost(e, time.Until(end), 0, "a writer came in %v before the longest reader's end")
-		e.WantLost(one, holdfast.LostDeadline)
-		e.WantLost(two, holdfast.LostDeadline)
-		e.WantErr(one.Unlock(bg), holdfast.ErrLeaseLost)
-		e.WantErr(two.Unlock(bg), holdfast.ErrLeaseLost)
-		if !got.Valid() || len(e.Holders()) != 1 {
-			e.Error("the writer was disturbed")
-		}
-		e.MustUnlock(got)
-		e.Clean(a)
 	},
 
 	// A reader that died is not kept alive by the renewals of others, and a writer comes in
@@ -182,36 +162,6 @@ var rwRightScenarios = map[string]func(*Env){
 		}
 		e.WantErr(reader.Unlock(bg), holdfast.ErrLeaseLost)
 		e.MustUnlock(writer)
-	},
-
-	// S7: an ACL that forbids a step of the read side leaves nothing without TTL.
-	"DeniedReadersLeaveNoState": func(e *Env) {
-		other := e.Manager()
-		for _, acl := range []string{"-pexpire", "-set", "-hset"} {
-			for _, beside := range []bool{false, true} {
-				var held *holdfast.Lease
-				if beside {
-					held = e.MustRLock(e.RW(other))
-				}
-				client, allow := e.limited()
-				allow(acl)
-				m := e.ManagerOn(client, holdfast.WithLease(2*lease)) // the hash has to last longer
-				for _, take := range []func(context.Context) (*holdfast.Lease, error){e.RW(m).TryRLock, e.RW(m).RLock} {
-					ctx, cancel := context.WithTimeout(bg, 200*time.Millisecond)
-					_, err := take(ctx)
-					cancel()
-					e.WantErr(err, holdfast.ErrUnavailable)
-				}
-				e.srv.RequireTTLs(e)
-				if beside {
-					if n := e.Holders(); len(n) != 1 || !held.Valid() {
-						e.Errorf("%s: holders %v, valid %v", acl, n, held.Valid())
-					}
-					e.MustUnlock(held)
-				}
-				e.srv.RequireNoKeys(e, Tombstones)
-			}
-		}
 	},
 
 	// Tokens grow over both sides and over processes; readers that share a hold share its

@@ -15,14 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// strange are errors that no Redis sends: those of proxies in front of one, and worse.
-var strange = []string{
-	"upstream failure", "no upstream host", "ERR Proxy error", "ERR server closed connection", "ERR backend conn reset",
-	"", "ERR two\r\nlines", "\xff\xfe is no UTF-8", "ERR " + strings.Repeat("x", 64<<10),
-}
-
-// every matches one of n requests that m matches.
-func every(n int, m redistest.Match) redistest.Match {
+// Every matches one of n requests that m matches.
+func Every(n int, m redistest.Match) redistest.Match {
 	i := 0
 	return func(cmd []string) bool {
 		if !m(cmd) {
@@ -39,11 +33,11 @@ var strangerScenarios = map[string]func(*Env){
 	"AnswersInTheMiddleOfPipelines": func(e *Env) {
 		m, p := e.Via(holdfast.WithLease(time.Hour), holdfast.WithPollInterval(50*time.Millisecond))
 		const names, callers, rounds = 8, 3, 4
-		p.AnswerError(every(3, script), math.MaxInt, strange[0])
-		p.AnswerError(every(7, script), math.MaxInt, "")
-		p.BreakReply(every(9, script), 20)
-		p.LoseReply(every(11, script), 20)
-		p.LoseRequest(every(13, script), 20)
+		p.AnswerError(Every(3, script), math.MaxInt, "upstream failure")
+		p.AnswerError(Every(7, script), math.MaxInt, "")
+		p.BreakReply(Every(9, script), 20)
+		p.LoseReply(Every(11, script), 20)
+		p.LoseRequest(Every(13, script), 20)
 		var all sync.WaitGroup
 		for i := range names {
 			var s Section

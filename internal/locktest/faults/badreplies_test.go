@@ -16,16 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// nthOf matches each nth request that m matches.
-func nthOf(n int, m redistest.Match) redistest.Match {
-	seen := 0
-	return func(cmd []string) bool {
-		if m(cmd) {
-			seen++
-		}
-		return m(cmd) && seen%n == 0
-	}
-}
+// script matches each call of a script.
+func script(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }
 
 // Something between the clients and Redis answers some of the requests itself, with what no Redis says, or breaks
 // replies off: requests for locks, for places, releases, renewals and subscriptions. Holders are alone,
@@ -48,9 +40,8 @@ func TestBadReplies(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
 			m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
-			script := func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }
-			spoil(p, nthOf(6, script))
-			spoil(p, nthOf(2, redistest.Command("subscribe")))
+			spoil(p, locktest.Every(6, script))
+			spoil(p, locktest.Every(2, redistest.Command("subscribe")))
 			direct := locktest.ManagerOn(t, srv)
 			for _, lock := range []func(*holdfast.Manager) holdfast.Locker{
 				func(m *holdfast.Manager) holdfast.Locker { return m.Mutex("a") },
@@ -175,7 +166,7 @@ const blip = 150 * time.Millisecond
 // begin has all scripts answered strangely for d from now on.
 func (s *spoilt) begin(d time.Duration) {
 	for _, p := range s.proxies {
-		p.Answer(func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }, math.MaxInt, s.raw)
+		p.Answer(script, math.MaxInt, s.raw)
 		time.AfterFunc(d, p.Heal)
 	}
 }

@@ -134,7 +134,7 @@ func TestRelease_PausesEndForUnlockAndClose(t *testing.T) {
 			for i := range 20 {
 				leases = append(leases, locktest.MustLock(t, m.Mutex(fmt.Sprint(way, i))))
 			}
-			p.AnswerError(func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }, math.MaxInt, "upstream failure")
+			p.AnswerError(script, math.MaxInt, "upstream failure")
 			var calls sync.WaitGroup
 			for _, l := range leases {
 				calls.Go(func() { locktest.WantErr(t, l.Unlock(t.Context()), holdfast.ErrUnavailable, holdfast.ErrLeaseLost) })
@@ -160,7 +160,6 @@ func TestRelease_PausesEndForUnlockAndClose(t *testing.T) {
 // time after that. Whatever lock it is of, no call of Unlock says that it was lost, and it is not counted as lost.
 func TestUnlock_AtTheLastMoment(t *testing.T) {
 	t.Parallel()
-	script := func(cmd []string) bool { _, _, ok := redistest.ScriptCall(cmd); return ok }
 	outages := map[string]func(*redistest.Proxy){
 		"refused":  func(p *redistest.Proxy) { p.Refuse(true); p.Cut() },
 		"silent":   func(p *redistest.Proxy) { p.BlackHole(true) },

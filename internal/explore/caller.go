@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -101,12 +102,7 @@ func (c *caller) enters(n int) {
 // told is called with the outcome of a wait.
 func (c *caller) told(w *lock.Waiter) {
 	together := len(c.waiters) > 1
-	for i, o := range c.waiters {
-		if o == w {
-			c.waiters = append(c.waiters[:i:i], c.waiters[i+1:]...)
-			break
-		}
-	}
+	c.waiters = slices.DeleteFunc(slices.Clone(c.waiters), func(o *lock.Waiter) bool { return o == w })
 	if w.Lease != nil {
 		c.leases = append(c.leases, w.Lease)
 		c.w.judge.granted(c, w.Lease, false)
@@ -149,7 +145,7 @@ func (c *caller) givesBack() {
 
 // leaves has the caller give up.
 func (c *caller) leaves() {
-	for _, w := range append([]*lock.Waiter(nil), c.waiters...) {
+	for _, w := range slices.Clone(c.waiters) {
 		l := c.p().lock(c.lockOf(w))
 		c.p().event(l, func(m *lock.Moment) {
 			if v, left := l.Leave(m, []error{errSilence}, w); left {

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -296,7 +297,7 @@ func (j *court) memory(f *printer) {
 		}
 	}
 	f.len(len(j.expired))
-	for _, id := range sortedKeys(j.expired) {
+	for _, id := range slices.Sorted(maps.Keys(j.expired)) {
 		f.ids(id)
 	}
 }

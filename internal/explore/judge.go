@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +12,6 @@ import (
 )
 
 // The rules of these worlds alone.
-
-func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (p *process) holdOf(n int) *lock.Hold {
 	if p.locks[n] == nil {

@@ -56,7 +56,7 @@ func StartCluster(tb testing.TB, opts ...ServerOption) *Cluster {
 		c.nodes = append(c.nodes, Start(tb, append([]ServerOption{node}, opts...)...))
 	}
 	c.introduce()
-	c.await("every node knows the others", func() error {
+	await(c.tb, "every node knows the others", func() error {
 		return c.views(func(v view) error {
 			if len(v.members) != len(c.nodes) {
 				return fmt.Errorf("%d nodes known", len(v.members))
@@ -137,7 +137,7 @@ func (c *Cluster) AwaitNewOwner(key string, old *Server) *Server {
 	c.tb.Helper()
 	slot := c.Slot(key)
 	var owner *Server
-	c.await(fmt.Sprintf("an owner of slot %d", slot), func() error {
+	await(c.tb, fmt.Sprintf("an owner of slot %d", slot), func() error {
 		owner = nil
 		return c.views(func(v view) error {
 			n := c.ids[v.owner(slot)]
@@ -156,7 +156,7 @@ func (c *Cluster) Replica(key string) *Server {
 	c.tb.Helper()
 	owner := c.id(c.Owner(key))
 	var replica *Server
-	c.await(fmt.Sprintf("a running replica for %q", key), func() error {
+	await(c.tb, fmt.Sprintf("a running replica for %q", key), func() error {
 		v, err := readView(c.ids[owner])
 		if err != nil {
 			return err
@@ -176,7 +176,7 @@ func (c *Cluster) Replica(key string) *Server {
 // is running, no running node is believed dead, and running replicas are in sync.
 func (c *Cluster) AwaitHealthy() {
 	c.tb.Helper()
-	c.await("a healthy cluster", func() error {
+	await(c.tb, "a healthy cluster", func() error {
 		var owners map[int]string
 		err := c.views(func(v view) error {
 			if err := v.healthy(c.ids); err != nil {
@@ -259,18 +259,9 @@ func (s *Server) try(args ...any) (any, error) {
 }
 
 // await calls probe until it succeeds.
-func (c *Cluster) await(what string, probe func() error) {
-	c.tb.Helper()
-	await(c.tb, what, probe)
-}
-
 func await(tb testing.TB, what string, probe func() error) {
 	tb.Helper()
-	awaitFor(tb, 2*Patience, what, probe)
-}
-
-func awaitFor(tb testing.TB, limit time.Duration, what string, probe func() error) {
-	tb.Helper()
+	const limit = 2 * Patience
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(limit); ; <-tick.C {

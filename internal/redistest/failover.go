@@ -52,7 +52,7 @@ func (c *Cluster) Promote(replica *Server, how Failover) {
 	// a silent moment of the master.
 	const attempt = 5500 * time.Millisecond
 	var asked time.Time
-	c.await(fmt.Sprintf("fail-over (%s) to %s", how, replica.addr), func() error {
+	await(c.tb, fmt.Sprintf("fail-over (%s) to %s", how, replica.addr), func() error {
 		err := c.views(func(v view) error {
 			for _, m := range v.members {
 				if m.id == id && m.is("master") && len(m.slots) > 0 {
@@ -111,7 +111,7 @@ func (m *Migration) Finish() {
 	// First the new owner: until it knows, the old one redirects to it in vain.
 	m.c.must(m.to, "cluster", "setslot", m.slot, "node", id)
 	m.c.must(m.from, "cluster", "setslot", m.slot, "node", id)
-	m.c.await(fmt.Sprintf("slot %d at %s", m.slot, m.to.addr), func() error {
+	await(m.c.tb, fmt.Sprintf("slot %d at %s", m.slot, m.to.addr), func() error {
 		return m.c.views(func(v view) error {
 			if owner := v.owner(m.slot); owner != id {
 				return fmt.Errorf("it belongs to %s", owner)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
 // inspect runs f with the admin client and a bounded context, and fails the
@@ -188,20 +189,15 @@ func (s *Server) AOF() [][]string {
 
 // readAOF stops at a command that was cut off, as Redis does when it loads the file.
 func readAOF(file string) (cmds [][]string, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	frames := newFrameReader(f, -1)
+	left, err := os.ReadFile(file)
 	for {
-		cmd, err := frames.request()
-		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-			return cmds, nil
+		cmd, rest, wrong := vredis.ParseCommand(left)
+		switch {
+		case wrong != "":
+			return nil, fmt.Errorf("%s: %s", file, wrong)
+		case cmd == nil:
+			return cmds, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		cmds = append(cmds, cmd.elems)
+		cmds, left = append(cmds, cmd), rest
 	}
 }

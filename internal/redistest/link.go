@@ -209,7 +209,7 @@ func (l *link) forwardRequest(f queued) {
 	l.proxy.record(f.elems)
 	l.awaited.add(f.elems, req)
 	// If the write fails the server is gone, and its end of stream follows.
-	_ = l.write(l.server, l.proxy.rewritten(f.frame).raw)
+	_ = l.write(l.server, f.raw)
 }
 
 func (l *link) forwardReply(f queued) {

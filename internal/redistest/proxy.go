@@ -47,7 +47,6 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	rules    []*rule            // guarded by mu; oldest first
-	rewrite  Rewriter           // guarded by mu; nil: none
 	links    map[*link]struct{} // guarded by mu
 	log      [][]string         // guarded by mu
 	overflow bool               // guarded by mu; log is full, requests are missing

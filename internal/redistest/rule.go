@@ -216,30 +216,3 @@ func (p *Proxy) admit(cmd []string) (v verdict) {
 	v, p.rules = judge(p.rules, cmd)
 	return v
 }
-
-// Rewriter returns what the server is to get instead of cmd, or cmd itself. It must
-// not change cmd, and is called by one goroutine for each connection.
-type Rewriter func(cmd []string) []string
-
-// Rewrite lets the server execute what f makes of each request, so that a test can
-// plant a bug behind the back of a client. Rules, Commands and Count see the original.
-func (p *Proxy) Rewrite(f Rewriter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rewrite = f
-}
-
-// rewritten returns f as the server is to get it.
-func (p *Proxy) rewritten(f frame) frame {
-	p.mu.Lock()
-	rewrite := p.rewrite
-	p.mu.Unlock()
-	if rewrite == nil {
-		return f
-	}
-	cmd := rewrite(f.elems)
-	if slices.Equal(cmd, f.elems) {
-		return f
-	}
-	return frame{raw: encodeCommand(cmd...), kind: '*', elems: cmd}
-}

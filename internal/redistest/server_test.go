@@ -53,19 +53,3 @@ func TestServer_AOFHasEveryWriteInOrder(t *testing.T) {
 		t.Errorf("AOF = %q, want %q", seen, want)
 	}
 }
-
-func TestProxy_RewriteHitsTheServerOnly(t *testing.T) {
-	s, p, c := through(t)
-	p.Rewrite(func(cmd []string) []string {
-		if cmd[0] == "INCR" {
-			return []string{"INCRBY", cmd[1], "10"}
-		}
-		return cmd
-	})
-	Want(t, c.do("INCR", "n"), "10", "INCR = %s, want 10")
-	c.do("PING")
-	Want(t, get(t, s, "n"), "10", "n = %s, want 10")
-	if p.Count(Command("incr")) != 1 || p.Count(Command("incrby")) != 0 {
-		t.Error("the log has the rewritten request")
-	}
-}

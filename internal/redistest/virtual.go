@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,19 +144,12 @@ func (d *distant) Close() error {
 var greetings = []string{"hello", "auth", "client", "select"}
 
 // IsGreeting reports whether a command is one of them.
-func IsGreeting(name string) bool {
-	for _, g := range greetings {
-		if strings.EqualFold(g, name) {
-			return true
-		}
-	}
-	return false
-}
+func IsGreeting(name string) bool { return slices.Contains(greetings, strings.ToLower(name)) }
 
 // opensWithGreeting looks at the first command of b.
 func opensWithGreeting(b []byte) bool {
-	f, err := newFrameReader(strings.NewReader(string(b)), 1).request()
-	return err == nil && IsGreeting(f.text())
+	args, _, _ := vredis.ParseCommand(b)
+	return len(args) > 0 && IsGreeting(args[0])
 }
 
 // greeter tells which frames of a link are greetings and the answers to them: the first ones of a connection to a virtual

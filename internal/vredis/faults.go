@@ -123,14 +123,16 @@ func (s *Server) Thaw() {
 	})
 }
 
-// Holds reports whether a command has come that is left for later.
-func (s *Server) Holds() (holds bool) {
+// Holds returns on how many connections a command has come that is left for later.
+func (s *Server) Holds() (n int) {
 	s.change(func() {
 		for _, c := range s.conns {
-			holds = holds || len(c.in) > 0
+			if len(c.in) > 0 {
+				n++
+			}
 		}
 	})
-	return holds
+	return n
 }
 
 // KillConnections ends connections: those of which which says true, or all if it is nil; which gets the connection's

@@ -14,9 +14,9 @@ const warmUp = "lock x, unlock x, lock x, unlock x, quiet, "
 var journeys = []journey{
 	{"an uncontended Lock and its answer", "start, lock x"},
 	{"a grant message", "hold x, begin lock x, quiet, start, give x, told"},
-	{"the answer to a release", "lock x, quiet, shut, begin unlock x, held, start, open, told"},
+	{"the answer to a release", "lock x, quiet, shut, begin unlock x, held 1, start, open, told"},
 	{"a renewal", "lock x, quiet, start, traffic, quiet"},
-	{"a lost subscription, until each waiter has asked", "hold x, hold y, begin lock x, begin lock y, quiet, start, cut, traffic, quiet"},
+	{"a lost subscription, until each waiter has asked", "hold x, hold y, begin lock x, begin lock y, quiet, shut, start, cut, held 2"},
 	{"a lingering Unlock", "lock lingering, quiet, start, unlock lingering"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -85,8 +86,8 @@ func (w *world) step(line string) (said string, err error) {
 		w.redis.Freeze(vredis.Handshake...)
 	case "open":
 		w.redis.Thaw()
-	case "held": // one has come
-		return "", w.until(w.redis.Holds)
+	case "held": // so many have come
+		return "", w.until(func() bool { return strconv.Itoa(w.redis.Holds()) == object })
 	case "cut": // the connections for messages break
 		w.redis.Do("client", "kill", "type", "pubsub")
 	case "traffic": // a request has been executed since

@@ -104,4 +104,6 @@ func (o observer) Subscribed() { o.wake() } // what was published before was mis
 
 func (o observer) Relied() bool { return false }
 
+func (o observer) Denied() {} // it polls in any case
+
 func (o observer) Unproven() {} // a lock's waiters send an echo; without one, observers poll

@@ -76,6 +76,9 @@ func (e *entry) Subscribed() { e.do(e.lock.Subscribed) }
 // Relied is called by the subscriber: no request depends on Redisson's channels.
 func (e *entry) Relied() bool { return false }
 
+// Denied is called by the subscriber: waiters poll beside Redisson's channels in any case.
+func (e *entry) Denied() {}
+
 // Unproven is called by the subscriber.
 func (e *entry) Unproven() { e.do(func(m *lock.Moment) { e.lock.Unproven(m, true) }) }
 

@@ -29,6 +29,7 @@ type listening chan struct{}
 func (l listening) Heard(string) {}
 func (l listening) Subscribed()  { l <- struct{}{} }
 func (l listening) Relied() bool { return false }
+func (l listening) Denied()      {}
 func (l listening) Unproven()    {}
 
 // Redis keeps a queue for half a day at least. However seldom a waiter wants to ask, it asks far more

@@ -1,15 +1,36 @@
 package pubsub
 
 import (
-	"context"
+	"errors"
+	"log/slog"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
+
+const (
+	// searchAgain is when a channel whose master is not known is looked for again.
+	searchAgain = 20 * time.Millisecond
+	// stale is for how long the table of slots is not believed when it names the master
+	// that has just given a slot away.
+	stale = time.Second
+)
+
+func (s *Subscriber) nudgeLocked() {
+	if !s.started && !s.stopped {
+		s.started = true
+		go s.run()
+	}
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
+}
 
 // run finds homes for topics until the subscriber is stopped.
 func (s *Subscriber) run() {
@@ -113,87 +134,6 @@ func (s *Subscriber) houseLocked(channel string, t *topic, master *redis.Client)
 	h.nudgeLocked()
 }
 
-// retire ends a session that has nothing to listen to, and reports whether that is so.
-func (s *Subscriber) retire(h *session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h.topics > 0 {
-		return false
-	}
-	delete(s.homes, h.master)
-	delete(s.pauses, h.master)
-	return true
-}
-
-// masterBut returns a master of a cluster by which plain channels are to be heard, another one than not; nil: the client is to
-// choose a server.
-func (s *Subscriber) masterBut(ctx context.Context, not *redis.Client) (node *redis.Client) {
-	const enough = 32 // keys, of most masters
-	for key := range enough {
-		var err error
-		if node, err = s.nodes.MasterForKey(ctx, strconv.Itoa(key)); err != nil || node != not {
-			break
-		}
-	}
-	return node
-}
-
-// bounded returns client with a read timeout: go-redis makes a connection under the PubSub's mutex, so that nothing
-// else ends the wait for a reply to its introduction, if the connection dies meanwhile.
-func bounded(client *redis.Client) *redis.Client {
-	if d := client.Options().ReadTimeout; d > 0 && d <= pingEvery+pongWithin {
-		return client
-	}
-	return client.WithTimeout(pingEvery + pongWithin)
-}
-
-// topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
-// name share their channel. It is guarded by Subscriber.mu.
-type topic struct {
-	listeners []Listener    // never empty: the last one hears what comes while the topic lingers
-	home      *session      // nil: homeless
-	due       time.Time     // homeless: when to look for a home
-	left      *redis.Client // homeless: the master that has given its slot away; nil: none
-	deserted  bool          // the last listener has left
-	since     time.Time     // when; or when left
-	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
-	shut      time.Duration // it will be homeless for so long if its confirmation is missing once more
-	tidied    bool          // home has it on its list of those to look at
-	confirmed bool          // by home
-	echo      string        // the message on it that home waits for; empty: none. See echo.go
-	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
-}
-
-// liveLocked reports whether messages are heard.
-func (t *topic) liveLocked() bool { return t.confirmed && !t.home.silent }
-
-// departure is when a topic, which is on the list only once, was left the first time since it
-// was last looked at.
-type departure struct {
-	channel string
-	at      time.Time
-}
-
-// topicLocked returns the topic of channel if h is its home.
-func (h *session) topicLocked(channel string) *topic {
-	if t := h.s.topics[channel]; t != nil && t.home == h {
-		return t
-	}
-	return nil
-}
-
-// tidyLaterLocked has a topic without listeners looked at when its linger time is over.
-func (h *session) tidyLaterLocked(channel string, t *topic) {
-	if t.tidied {
-		return // it is looked at before that, and then again
-	}
-	t.tidied = true
-	h.deserted = append(h.deserted, departure{channel, t.since})
-	if len(h.deserted) == 1 {
-		h.nudgeLocked()
-	}
-}
-
 // evictLocked takes a topic out of its session; a new home is looked for when due.
 func (s *Subscriber) evictLocked(channel string, t *topic, due time.Time) {
 	t.echo = ""
@@ -210,6 +150,140 @@ func (s *Subscriber) evictLocked(channel string, t *topic, due time.Time) {
 func (s *Subscriber) dropLocked(channel string, t *topic) {
 	t.home.topics--
 	delete(s.topics, channel)
+}
+
+// retire ends a session that has nothing to listen to, and reports whether that is so.
+func (s *Subscriber) retire(h *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.topics > 0 {
+		return false
+	}
+	delete(s.homes, h.master)
+	delete(s.pauses, h.master)
+	return true
+}
+
+// pause is the time between two sessions.
+type pause struct {
+	grows  *retry.Pauses
+	until  time.Time
+	lost   time.Time     // when the connection was, which the log was told; zero: it was made since, or never
+	silent bool          // no echo has come back since one did not
+	node   *redis.Client // of a cluster, at which that was; nil: nowhere
+}
+
+// pauseLocked returns until when there is to be no new session of master.
+func (s *Subscriber) pauseLocked(master *redis.Client) time.Time {
+	if p := s.pauses[master]; p != nil {
+		return p.until
+	}
+	return time.Time{}
+}
+
+// ended is called at the end of a session; err is nil if it had nothing left to listen
+// to.
+func (s *Subscriber) ended(h *session, err error) {
+	if err == nil || s.ctx.Err() != nil {
+		return
+	}
+	unknown := s.unsharded(h, err)
+	s.mu.Lock()
+	if s.homes[h.master] != h { // retired in the same moment
+		s.mu.Unlock()
+		return
+	}
+	delete(s.homes, h.master)
+	unheard := errors.Is(err, errUnheard)
+	denied := h.since.IsZero() && (unheard || !unknown && command.IsDenied(err)) // the connection: a command would not have ended the session
+	if h.soundLocked() {
+		delete(s.pauses, h.master)
+	}
+	p := s.pauses[h.master]
+	lost := p == nil || !h.since.IsZero() // else it was never made, as the one before
+	if p == nil {
+		p = &pause{grows: retry.New()}
+		s.pauses[h.master] = p
+	}
+	if p.silent = h.silent; unheard {
+		p.silent, p.node = true, h.node
+	}
+	wait := p.grows.NextBackOff()
+	switch {
+	case errors.Is(err, redis.ErrClosed) && s.nodes == nil:
+		wait = time.Hour // nothing opens it again; of a cluster's client it may be those to one node that are closed
+	case unknown:
+		s.plain, s.found, wait = true, true, 0
+	case h.master == nil && s.found:
+		s.plain, s.found = false, false // the servers may have been replaced by newer ones
+	}
+	p.until = time.Now().Add(wait)
+	unconfirmed := h.unconfirmedLocked(err)
+	var told []Listener
+	for channel, t := range s.topics {
+		switch {
+		case t.home != h:
+		case denied:
+			told = append(told, s.denyLocked(channel, t, err)...)
+		default:
+			t.missing = p
+			due := p.until
+			if t == unconfirmed {
+				due = due.Add(t.shutOutLocked())
+			}
+			s.evictLocked(channel, t, due)
+		}
+	}
+	switch {
+	case unknown:
+		s.journal.Say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
+	case denied: // it is told
+	default:
+		level := slog.LevelDebug // the same again
+		if lost {
+			level, p.lost = slog.LevelWarn, time.Now()
+		}
+		text := "holdfast: pub/sub connection lost; polling until it is restored"
+		if unheard {
+			text = "holdfast: messages do not arrive; polling until they do"
+		}
+		s.journal.Say(level, text, "error", command.Legible(err), "retry_in", wait)
+	}
+	s.nudgeLocked()
+	s.mu.Unlock()
+	if errors.Is(err, redis.ErrClosed) && s.closed != nil {
+		s.closed()
+	}
+	for _, l := range told {
+		l.Denied()
+	}
+	if unknown {
+		return
+	}
+	if lost {
+		s.lost(unheard)
+	}
+	if s.nodes != nil {
+		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
+	}
+}
+
+// unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the
+// session of plain ones.
+func (s *Subscriber) unsharded(h *session, err error) bool {
+	return h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
+}
+
+// soundLocked reports whether the session has lasted: a confirmation alone does not say so, one
+// channel may be refused each time while others are not.
+func (h *session) soundLocked() bool { return !h.since.IsZero() && time.Since(h.since) > soundAfter }
+
+// unconfirmedLocked returns the channel whose confirmation is missing, if that is why h has ended with err; nil: none.
+func (h *session) unconfirmedLocked(err error) *topic {
+	if len(h.sent) == 0 || h.sent[0].command != subscribe || !errors.Is(err, errMissing) && !errors.Is(err, errStrange) {
+		return nil
+	}
+	return h.topicLocked(h.sent[0].channel)
 }
 
 // shutOutLocked returns how long a topic stays without a session because its confirmation was missing. A connection is made

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,11 +57,12 @@ func (h *session) take(msg any) error {
 			h.left(msg.Channel)
 		}
 	case *redis.Message:
-		if h.returned(msg.Channel, msg.Payload) {
-			break
-		}
-		for _, l := range h.listeners(msg.Channel) {
+		listeners, proven := h.heard(msg.Channel, msg.Payload)
+		for _, l := range listeners {
 			l.Heard(msg.Payload)
+		}
+		for _, l := range proven {
+			l.Subscribed()
 		}
 		// A caller that has just been granted a lock goes on before this goroutine asks the kernel
 		// whether there is more: 2 to 5 % of a remote hand-off.
@@ -75,11 +80,18 @@ func receive(ctx context.Context, ps *redis.PubSub) (msg any, err error) {
 		}
 	}()
 	msg, err = ps.Receive(ctx)
-	if command.IsGarbled(err) || errors.Is(err, redis.Nil) {
+	if err != nil && (command.IsGarbled(err) || errors.Is(err, redis.Nil)) {
 		err = fmt.Errorf("%w: %w", errStrange, err)
 	}
 	return msg, err
 }
+
+// Something between the client and Redis may reply in place of Redis. go-redis drops some of what is no message, and takes
+// some for a PONG. The channel of the command would never be heard, or never be left.
+var (
+	errStrange = errors.New("no message of Redis")
+	errMissing = errors.New("no reply to a command, but to the next")
+)
 
 // confirmed returns the listeners that learn by it that messages are heard.
 func (h *session) confirmed(channel string) []Listener {
@@ -106,13 +118,35 @@ func (h *session) heardLocked(channel string, t *topic) []Listener {
 	return t.listeners
 }
 
-func (h *session) listeners(channel string) []Listener {
+// restoredLocked is called when a channel is confirmed, by h: a connection that was lost is restored, if only in that
+// another one has its channels.
+func (s *Subscriber) restoredLocked(h *session, t *topic) {
+	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
+		if p != nil && !p.lost.IsZero() {
+			s.journal.SayEnd("holdfast: pub/sub connection restored", "after", time.Since(p.lost))
+			p.lost = time.Time{}
+		}
+	}
+	t.missing = nil
+}
+
+// heard returns the listeners of a message, or, if it is the echo that h waits for, those that learn by it that messages are heard.
+func (h *session) heard(channel, message string) (listeners, proven []Listener) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	if t := h.topicLocked(channel); t != nil {
-		return t.listeners
+	t := h.topicLocked(channel)
+	switch {
+	case t == nil:
+		return nil, nil
+	case t.echo == "" || t.echo != message:
+		return t.listeners, nil
 	}
-	return nil
+	t.echo = ""
+	for _, channel := range h.unprovenLocked() {
+		proven = append(proven, h.heardLocked(channel, h.s.topics[channel])...)
+	}
+	h.silent = false
+	return nil, proven
 }
 
 // left is called when a sharded channel is not subscribed any more: because the session asked for it, or
@@ -133,75 +167,17 @@ func (h *session) left(channel string) {
 	}
 }
 
-// sent is one command of a session. Redis replies in the order of the commands. Each command has at most one
-// channel, so that an error reply, which names none, is about one channel only.
-type sent struct {
-	command topicCommand
-	channel string // of a ping: none
-}
-
-type topicCommand uint8
+// A server may deny SUBSCRIBE, or some of the channels: an ACL does, and a server whose administrator has renamed
+// the command. That does not pass by itself, so waiters poll meanwhile as if no message came, and the subscriber asks for
+// the channel again only now and then. A channel that is denied is homeless; its topic says for how long,
+// and outlives its listeners until then.
 
 const (
-	subscribe topicCommand = iota
-	unsubscribe
-	ping
+	// deniedFirst and deniedMost are the first and the longest pause before a channel is asked for again
+	// that was denied. Each pause is twice as long as the one before.
+	deniedFirst = time.Second
+	deniedMost  = 30 * time.Second
 )
-
-// send only writes: the reply comes to read.
-func (h *session) send(ctx context.Context, ps *redis.PubSub, c sent) error {
-	switch {
-	case c.command == ping:
-		return ps.Ping(ctx)
-	case c.command == subscribe && h.master == nil:
-		return ps.Subscribe(ctx, c.channel)
-	case c.command == subscribe:
-		return ps.SSubscribe(ctx, c.channel)
-	case h.master == nil:
-		return ps.Unsubscribe(ctx, c.channel)
-	default:
-		return ps.SUnsubscribe(ctx, c.channel)
-	}
-}
-
-func (h *session) ping(ctx context.Context, ps *redis.PubSub) error {
-	c := sent{command: ping}
-	h.s.mu.Lock()
-	h.sent = append(h.sent, c)
-	h.s.mu.Unlock()
-	return h.send(ctx, ps, c)
-}
-
-// Something between the client and Redis may reply in place of Redis. go-redis drops some of what is no message, and takes
-// some for a PONG. The channel of the command would never be heard, or never be left.
-var (
-	errStrange = errors.New("no message of Redis")
-	errMissing = errors.New("no reply to a command, but to the next")
-)
-
-// answered is called with a command that Redis has replied to. It returns why the session has to end, if an earlier command
-// has no reply or nothing was asked.
-func (h *session) answered(c sent) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	switch i := slices.Index(h.sent, c); {
-	case i == 0:
-		h.sent = h.sent[1:]
-	case i > 0:
-		return errMissing
-	case c.command == ping:
-		return fmt.Errorf("%w: a PONG without a PING", errStrange)
-	} // else go-redis has made a new connection by itself, and subscribes to all channels again
-	return nil
-}
-
-// unconfirmedLocked returns the channel whose confirmation is missing, if that is why h has ended with err; nil: none.
-func (h *session) unconfirmedLocked(err error) *topic {
-	if len(h.sent) == 0 || h.sent[0].command != subscribe || !errors.Is(err, errMissing) && !errors.Is(err, errStrange) {
-		return nil
-	}
-	return h.topicLocked(h.sent[0].channel)
-}
 
 // deny takes err for the reply to the oldest command that has none so far. It reports false if err says anything
 // but that the command is denied, or no command is without a reply.
@@ -227,6 +203,120 @@ func (h *session) deny(err error) bool {
 		}
 	}
 	s.mu.Unlock()
-	tellDenied(told)
+	for _, l := range told {
+		l.Denied()
+	}
 	return true
+}
+
+// denyLocked takes a topic that Redis has denied out of its session, or one that is not heard: that is told already. It says once of
+// a family of channels that they are denied, and returns whom to tell, once until the channel is confirmed.
+func (s *Subscriber) denyLocked(channel string, t *topic, err error) (tell []Listener) {
+	if t.denied == 0 {
+		tell = t.listeners
+	}
+	t.denied = min(max(deniedFirst, 2*t.denied), deniedMost)
+	s.evictLocked(channel, t, time.Now().Add(t.denied))
+	family := familyOf(channel)
+	if _, told := s.told[family]; !told && !errors.Is(err, errUnheard) {
+		s.told[family] = channel
+		s.journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", family+":*", "error", command.Legible(err), "retry_in", deniedFirst)
+	}
+	return tell
+}
+
+// permitLocked is called when Redis has confirmed a channel.
+func (s *Subscriber) permitLocked(channel string, t *topic) {
+	family := familyOf(channel)
+	first, told := s.told[family]
+	if told && (t.denied > 0 || first == channel) { // a right may be for some channels of a family only
+		delete(s.told, family)
+		s.journal.SayEnd("holdfast: permitted to subscribe now", "channels", family+":*")
+	}
+	t.denied = 0
+}
+
+// familyOf returns what the channels of one purpose begin with: inboxes, or what Redisson publishes about one kind of
+// lock. The log tells once of a family, however many locks there are.
+func familyOf(channel string) string {
+	family, _, _ := strings.Cut(channel, ":")
+	return family
+}
+
+// A server that has left its cluster answers PING and confirms SUBSCRIBE, as does a proxy that forwards no message. So the way of
+// messages is judged by a message. When a request has found what a message should have told, the process sends one to itself,
+// an echo, by the server that keeps the lock. If it does not come back, the session ends, and the sessions after it
+// are silent: none of their channels is live until an echo has come back. A silent session that brings none ends as one whose channels
+// Redis denies.
+
+const (
+	// echoSoon is how long an echo may take where the round trip is short.
+	echoSoon = 500 * time.Millisecond
+	// echoesApart is how far apart two echoes of a session are at least.
+	echoesApart = time.Second
+)
+
+var errUnheard = errors.New("a message of the process to itself did not arrive")
+
+// Echo returns a message that is to be published on channel, and an empty one if none is.
+func (s *Subscriber) Echo(channel string) (message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, now := s.topics[channel], time.Now()
+	if t == nil || !t.confirmed || t.echo != "" || now.Sub(t.home.asked) < echoesApart {
+		return ""
+	}
+	// Redisson's waiters hear it too. They take it for a number that has no meaning.
+	t.home.asked, t.echo = now, strconv.FormatInt(-now.UnixNano(), 10)
+	return t.echo
+}
+
+// Published is called when the server has published an echo or has not. It is to arrive within three round trips, but half a second is
+// always in time. heard is how many clients have heard it, and below 0 if it was not published.
+func (s *Subscriber) Published(channel, message string, heard int64, roundTrip time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.topics[channel]
+	if t == nil || t.echo != message {
+		return
+	}
+	h := t.home
+	switch {
+	case heard == 0:
+		h.endLocked(errUnheard)
+	case heard < 0 && !h.silent:
+		t.echo = ""
+	default:
+		time.AfterFunc(max(echoSoon, 3*roundTrip), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if t.echo == message {
+				h.endLocked(errUnheard)
+			}
+		})
+	}
+}
+
+// unprovenLocked returns the channels that are confirmed and not live.
+func (h *session) unprovenLocked() []string {
+	if !h.silent {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(h.s.topics)), func(channel string) bool {
+		t := h.topicLocked(channel)
+		return t == nil || !t.confirmed
+	})
+}
+
+// prove has listeners ask for an echo if h is silent.
+func (h *session) prove() {
+	h.s.mu.Lock()
+	var all []Listener
+	for _, channel := range h.unprovenLocked() {
+		all = append(all, h.s.topics[channel].listeners[0])
+	}
+	h.s.mu.Unlock()
+	for _, l := range all {
+		l.Unproven()
+	}
 }

@@ -50,6 +50,7 @@ func (e ear) Heard(payload string) {
 }
 func (e ear) Subscribed()  {}
 func (e ear) Relied() bool { return false }
+func (e ear) Denied()      {}
 func (e ear) Unproven()    {}
 
 // oneNode is a cluster of one server.

@@ -3,7 +3,9 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,7 +36,7 @@ type session struct {
 	over     error         // why it is to end; nil: it is not
 	within   time.Duration // it is doubted: a pong has to come so soon; 0: it is not
 	since    time.Time     // of the first confirmation, or of the first echo if it was silent; zero: there was none
-	silent   bool          // no echo has come back since one did not; see echo.go
+	silent   bool          // no echo has come back since one did not; see Subscriber.Echo
 	asked    time.Time     // when the last echo was asked for
 }
 
@@ -163,6 +165,28 @@ func (h *session) connect(ctx context.Context) *redis.PubSub {
 	return h.s.client.Subscribe(ctx)
 }
 
+// masterBut returns a master of a cluster by which plain channels are to be heard, another one than not; nil: the client is to
+// choose a server.
+func (s *Subscriber) masterBut(ctx context.Context, not *redis.Client) (node *redis.Client) {
+	const enough = 32 // keys, of most masters
+	for key := range enough {
+		var err error
+		if node, err = s.nodes.MasterForKey(ctx, strconv.Itoa(key)); err != nil || node != not {
+			break
+		}
+	}
+	return node
+}
+
+// bounded returns client with a read timeout: go-redis makes a connection under the PubSub's mutex, so that nothing
+// else ends the wait for a reply to its introduction, if the connection dies meanwhile.
+func bounded(client *redis.Client) *redis.Client {
+	if d := client.Options().ReadTimeout; d > 0 && d <= pingEvery+pongWithin {
+		return client
+	}
+	return client.WithTimeout(pingEvery + pongWithin)
+}
+
 // synchronize subscribes to what has become wanted and unsubscribes what no caller has
 // wanted for the linger time.
 func (h *session) synchronize(ctx context.Context, ps *redis.PubSub) error {
@@ -230,4 +254,67 @@ func (h *session) suspected() (within time.Duration, over error) {
 	defer h.s.mu.Unlock()
 	within, h.within = h.within, 0
 	return within, h.over
+}
+
+// topicLocked returns the topic of channel if h is its home.
+func (h *session) topicLocked(channel string) *topic {
+	if t := h.s.topics[channel]; t != nil && t.home == h {
+		return t
+	}
+	return nil
+}
+
+// sent is one command of a session. Redis replies in the order of the commands. Each command has at most one
+// channel, so that an error reply, which names none, is about one channel only.
+type sent struct {
+	command topicCommand
+	channel string // of a ping: none
+}
+
+type topicCommand uint8
+
+const (
+	subscribe topicCommand = iota
+	unsubscribe
+	ping
+)
+
+// send only writes: the reply comes to read.
+func (h *session) send(ctx context.Context, ps *redis.PubSub, c sent) error {
+	switch {
+	case c.command == ping:
+		return ps.Ping(ctx)
+	case c.command == subscribe && h.master == nil:
+		return ps.Subscribe(ctx, c.channel)
+	case c.command == subscribe:
+		return ps.SSubscribe(ctx, c.channel)
+	case h.master == nil:
+		return ps.Unsubscribe(ctx, c.channel)
+	default:
+		return ps.SUnsubscribe(ctx, c.channel)
+	}
+}
+
+func (h *session) ping(ctx context.Context, ps *redis.PubSub) error {
+	c := sent{command: ping}
+	h.s.mu.Lock()
+	h.sent = append(h.sent, c)
+	h.s.mu.Unlock()
+	return h.send(ctx, ps, c)
+}
+
+// answered is called with a command that Redis has replied to. It returns why the session has to end, if an earlier command
+// has no reply or nothing was asked.
+func (h *session) answered(c sent) error {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	switch i := slices.Index(h.sent, c); {
+	case i == 0:
+		h.sent = h.sent[1:]
+	case i > 0:
+		return errMissing
+	case c.command == ping:
+		return fmt.Errorf("%w: a PONG without a PING", errStrange)
+	} // else go-redis has made a new connection by itself, and subscribes to all channels again
+	return nil
 }

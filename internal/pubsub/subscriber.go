@@ -65,18 +65,9 @@ type Listener interface {
 	Heard(payload string)
 	Subscribed()  // messages are heard from now on; what was published before was missed
 	Relied() bool // after its end: the channel must not be left yet. Called with Subscriber.mu
+	Denied()      // no message is heard, and none will be until Subscribed is called
 	Unproven()    // an echo on the channel is to show that messages arrive; see Subscriber.Echo
 }
-
-const (
-	// searchAgain is when a channel whose master is not known is looked for again.
-	searchAgain = 20 * time.Millisecond
-	// stale is for how long the table of slots is not believed when it names the master
-	// that has just given a slot away.
-	stale = time.Second
-	// movesApart is how far apart two moves of the master are at least.
-	movesApart = time.Second
-)
 
 // Config is what a subscriber needs.
 type Config struct {
@@ -109,6 +100,26 @@ func New(c Config) *Subscriber {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
+
+// topic is one channel and who listens to it: mostly one; a mutex and a fair lock of one
+// name share their channel. It is guarded by Subscriber.mu.
+type topic struct {
+	listeners []Listener    // never empty: the last one hears what comes while the topic lingers
+	home      *session      // nil: homeless
+	due       time.Time     // homeless: when to look for a home
+	left      *redis.Client // homeless: the master that has given its slot away; nil: none
+	deserted  bool          // the last listener has left
+	since     time.Time     // when; or when left
+	denied    time.Duration // homeless for so long because Redis has denied it; 0: not since it was confirmed
+	shut      time.Duration // it will be homeless for so long if its confirmation is missing once more
+	tidied    bool          // home has it on its list of those to look at
+	confirmed bool          // by home
+	echo      string        // the message on it that home waits for; empty: none. See Subscriber.Echo
+	missing   *pause        // of the session that it was in when that was lost; nil: confirmed since
+}
+
+// liveLocked reports whether messages are heard.
+func (t *topic) liveLocked() bool { return t.confirmed && !t.home.silent }
 
 // Add registers l for the messages of channel. It does not block. It reports whether
 // the channel is subscribed already; otherwise l.subscribed is called when it is, and
@@ -156,6 +167,25 @@ func (s *Subscriber) Remove(channel string, l Listener) {
 	}
 }
 
+// departure is when a topic, which is on the list only once, was left the first time since it
+// was last looked at.
+type departure struct {
+	channel string
+	at      time.Time
+}
+
+// tidyLaterLocked has a topic without listeners looked at when its linger time is over.
+func (h *session) tidyLaterLocked(channel string, t *topic) {
+	if t.tidied {
+		return // it is looked at before that, and then again
+	}
+	t.tidied = true
+	h.deserted = append(h.deserted, departure{channel, t.since})
+	if len(h.deserted) == 1 {
+		h.nudgeLocked()
+	}
+}
+
 // Live reports whether messages of channel are heard.
 func (s *Subscriber) Live(channel string) bool {
 	s.mu.Lock()
@@ -171,6 +201,31 @@ func (s *Subscriber) Denied(channel string) bool {
 	t := s.topics[channel]
 	return t != nil && t.denied > 0
 }
+
+// Subscriptions returns how many channels are subscribed or about to be. Those that Redis has denied are not.
+func (s *Subscriber) Subscriptions() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.topics {
+		if t.denied == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Deserted returns how many channels are to be looked at because they had no listener any more.
+func (s *Subscriber) Deserted() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.homes {
+		n += len(h.deserted)
+	}
+	return n
+}
+
+// movesApart is how far apart two moves of the master are at least.
+const movesApart = time.Second
 
 // Moved is called when a server that was the master says that it is a replica: requests will find
 // the new one by a new connection, and so must the messages. Those that replicas pass on would still
@@ -219,39 +274,6 @@ func (s *Subscriber) Doubt(roundTrip time.Duration) {
 			h.within = d
 			h.nudgeLocked()
 		}
-	}
-}
-
-// Subscriptions returns how many channels are subscribed or about to be. Those that Redis has denied are not.
-func (s *Subscriber) Subscriptions() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.topics {
-		if t.denied == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// Deserted returns how many channels are to be looked at because they had no listener any more.
-func (s *Subscriber) Deserted() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.homes {
-		n += len(h.deserted)
-	}
-	return n
-}
-
-func (s *Subscriber) nudgeLocked() {
-	if !s.started && !s.stopped {
-		s.started = true
-		go s.run()
-	}
-	select {
-	case s.nudge <- struct{}{}:
-	default:
 	}
 }
 

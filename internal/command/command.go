@@ -177,6 +177,9 @@ func (x *Executor) Submit(now time.Time, calls ...*Call) bool {
 	if x.began.IsZero() {
 		x.began = now
 	}
+	if !x.ticking {
+		x.armLocked()
+	}
 	var few [4]*shard
 	touched, at := few[:0], now.Sub(x.epoch)
 	for _, c := range calls {
@@ -186,9 +189,6 @@ func (x *Executor) Submit(now time.Time, calls ...*Call) bool {
 		if !slices.Contains(touched, s) {
 			touched = append(touched, s)
 		}
-	}
-	if !x.ticking {
-		x.armLocked()
 	}
 	var some [4]*lane
 	roused := some[:0]

@@ -15,7 +15,7 @@ import (
 
 // result has one value of one metric.
 func result(s scenario, row int, library, unit string, v float64) *report.Result {
-	return &report.Result{Scenario: s.name, Load: s.rows[row].name, Library: library, Metrics: map[string]report.Series{unit: {v}}}
+	return &report.Result{Scenario: s.name, Load: s.rows[row].name, Library: library, Metrics: map[string]report.Series{unit: {0: v}}}
 }
 
 // The README has sentences and one chart, the page the table and all charts; both in place of what was there.
@@ -26,9 +26,9 @@ func TestPagesHaveFiguresAndCharts(t *testing.T) {
 		result(processes, 4, contender.Ours, unitRate, 80), result(processes, 4, "redislock", unitRate, 10),
 		result(handover, 0, contender.Ours, unitHandover+unitP50, 2), result(handover, 0, "redislock", unitHandover+unitP50, 1), // polls: no chart
 	}}
-	r.Results[5].Metrics[unitJain] = []float64{.0625}
-	r.Results[6].Metrics[unitHandover+unitP50] = []float64{1, 3, 5} // better in the median, worse in most rounds
-	r.Results[7].Metrics[unitHandover+unitP50] = []float64{.9, 4, 4.5}
+	r.Results[5].Metrics[unitJain] = report.Series{0: .0625}
+	r.Results[6].Metrics[unitHandover+unitP50] = report.Series{0: 1, 1: 3, 2: 5} // better in the median, worse in most rounds
+	r.Results[7].Metrics[unitHandover+unitP50] = report.Series{0: .9, 1: 4, 2: 4.5}
 	before := []byte("before\n<!-- figures: written by bench/cmd/report -->\nstale\n<!-- /figures -->\nafter\n")
 	for name, page := range map[string]struct {
 		refresh    func([]byte, *report.Report, string) ([]byte, error)
@@ -87,7 +87,7 @@ func TestREADMEIsOfToday(t *testing.T) {
 	for _, command := range regexp.MustCompile(`(?m)^ +go run \./cmd/report.*$`).FindAllString(readme, -1) {
 		for _, m := range regexp.MustCompile(` \(?-(\w+)`).FindAllStringSubmatch(command, -1) {
 			flags++
-			if !regexp.MustCompile(`flag\.\w+\("` + m[1] + `"`).MatchString(program) {
+			if !regexp.MustCompile(`flag\.\w+\((&[\w.]+, )?"` + m[1] + `"`).MatchString(program) {
 				t.Errorf("report has no flag -%s", m[1])
 			}
 		}

@@ -228,7 +228,10 @@ func (r *runner) keep(s step, m metrics, other float64) {
 		r.order = append(r.order, result)
 	}
 	for unit, v := range m {
-		result.Metrics[unit] = result.Metrics[unit].At(s.nth, v)
+		if result.Metrics[unit] == nil {
+			result.Metrics[unit] = make(report.Series)
+		}
+		result.Metrics[unit][s.nth] = v
 	}
 	result.Other = append(result.Other, other)
 }

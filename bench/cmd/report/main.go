@@ -9,13 +9,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,34 +38,27 @@ func main() {
 }
 
 func run() error {
-	quick := flag.Bool("quick", false, "one round of 200 ms instead of 5 of 700 ms")
-	rounds := flag.Int("rounds", 0, "number of rounds, instead of the above")
-	window := flag.Duration("window", 0, "how long one measurement takes, instead of the above")
-	only := flag.String("only", "", "parts of the names of the scenarios to run, with commas between")
-	libraries := flag.String("libraries", "", "parts of the names of the libraries to run, with commas between")
+	quick := flag.Bool("quick", false, "the same as -rounds 1 -window 200ms -patience 10s")
+	var plan bench.Plan
+	flag.IntVar(&plan.Rounds, "rounds", 5, "number of rounds")
+	flag.DurationVar(&plan.Window, "window", 700*time.Millisecond, "how long one measurement takes")
+	flag.DurationVar(&plan.Patience, "patience", 2*time.Minute, "time that may be spent on waiting for other programs to leave the cores")
+	flag.StringVar(&plan.Only, "only", "", "parts of the names of the scenarios to run, with commas between")
+	flag.StringVar(&plan.Libraries, "libraries", "", "parts of the names of the libraries to run, with commas between")
 	dir := flag.String("dir", "results", "directory of the result files; empty: write none, as with -quick, -only and -libraries unless it is given")
 	readme := flag.String("readme", "", "README whose figures are to be refreshed")
 	page := flag.String("page", "", "page whose table and charts are to be refreshed")
 	file := flag.String("json", "", "file for the values of every round; empty: none")
 	from := flag.String("from", "", "what -json wrote in an earlier run, to render again instead of measuring")
-	patience := flag.Duration("patience", 0, "time that may be spent on waiting for other programs to leave the cores, instead of 2 min (10 s)")
 	flag.Parse()
 
-	plan := bench.Plan{Rounds: 5, Window: 700 * time.Millisecond, Patience: 2 * time.Minute, Only: *only, Libraries: *libraries}
 	if *quick {
-		plan.Rounds, plan.Window, plan.Patience = 1, 200*time.Millisecond, 10*time.Second
+		setUnlessGiven("rounds", "1")
+		setUnlessGiven("window", "200ms")
+		setUnlessGiven("patience", "10s")
 	}
-	if *rounds > 0 {
-		plan.Rounds = *rounds
-	}
-	if *window > 0 {
-		plan.Window = *window
-	}
-	if *patience > 0 {
-		plan.Patience = *patience
-	}
-	if partial := *quick || *only != "" || *libraries != ""; partial && !given("dir") {
-		*dir = "" // those of the day's whole run are worth more
+	if *quick || plan.Only != "" || plan.Libraries != "" {
+		setUnlessGiven("dir", "") // those of the day's whole run are worth more
 	}
 	if (*readme != "" || *page != "") && *dir == "" {
 		return errors.New("-readme and -page need result files to link to: give -dir")
@@ -88,12 +79,9 @@ func run() error {
 			return err
 		}
 	}
-	var text bytes.Buffer
-	if err := bench.Layout().Markdown(&text, found); err != nil {
-		return err
-	}
+	text := bench.Layout().Markdown(found)
 	if *dir != "" {
-		file, err := write(*dir, found, text.Bytes())
+		file, err := write(*dir, found, text)
 		if err != nil {
 			return err
 		}
@@ -108,16 +96,19 @@ func run() error {
 			}
 		}
 	}
-	if _, err = os.Stdout.Write(text.Bytes()); err != nil {
+	if _, err = os.Stdout.Write(text); err != nil {
 		return err
 	}
 	return found.Err()
 }
 
-// given reports whether a flag is on the command line.
-func given(name string) (yes bool) {
-	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
-	return yes
+// setUnlessGiven sets a flag that is not on the command line.
+func setUnlessGiven(name, value string) {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if !given {
+		_ = flag.Set(name, value) // it has been tried
+	}
 }
 
 // measureOrLoad measures, or reads an earlier run from a file.
@@ -155,15 +146,14 @@ func write(dir string, found *report.Report, text []byte) (string, error) {
 		return "", err
 	}
 	file := filepath.Join(dir, found.Began.Format(time.DateOnly)+".md")
-	err := bench.Layout().DrawCharts(found, func(name string, svg io.WriterTo) error {
-		var b bytes.Buffer
-		if _, err := svg.WriteTo(&b); err != nil {
-			return err
-		}
-		return os.WriteFile(report.ChartFile(file, name), b.Bytes(), 0o644)
-	})
+	svgs, err := bench.Layout().SVGs(found)
 	if err != nil {
 		return "", err
+	}
+	for name, svg := range svgs {
+		if err := os.WriteFile(report.ChartFile(file, name), svg, 0o644); err != nil {
+			return "", err
+		}
 	}
 	return file, os.WriteFile(file, text, 0o644)
 }

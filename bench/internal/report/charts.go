@@ -1,10 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -14,34 +12,28 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// DrawCharts calls draw for each chart whose scenario was measured, with the name of its
-// file and what writes it as SVG.
-func (l Layout) DrawCharts(r *Report, draw func(name string, svg io.WriterTo) error) error {
+// SVGs are the charts whose scenarios were measured, by their names.
+func (l Layout) SVGs(r *Report) (map[string][]byte, error) {
+	svgs := make(map[string][]byte)
 	for _, c := range l.Charts {
 		all := c.series(r)
 		if len(all) == 0 {
 			continue
 		}
 		picture := c.lines
-		if c.single() {
+		if len(c.Rows) == 1 {
 			picture = c.dots
 		}
 		p, err := picture(l, all)
-		if err != nil {
-			return fmt.Errorf("chart %s: %w", c.Name, err)
+		if err == nil {
+			svgs[c.Name], err = p.svg()
 		}
-		svg, err := p.svg()
 		if err != nil {
-			return fmt.Errorf("chart %s: %w", c.Name, err)
-		}
-		if err := draw(c.Name, bytes.NewReader(svg)); err != nil {
-			return err
+			return nil, fmt.Errorf("chart %s: %w", c.Name, err)
 		}
 	}
-	return nil
+	return svgs, nil
 }
-
-func (c Chart) single() bool { return len(c.Rows) == 1 }
 
 // series is what a chart has of one library.
 type series struct {

@@ -1,20 +1,23 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
 
-// Markdown writes a report for people: a summary of what decides, then a table per
+// Markdown is a report for people: a summary of what decides, then a table per
 // scenario.
-func (l Layout) Markdown(w io.Writer, r *Report) error {
-	p := &printer{w: w}
+func (l Layout) Markdown(r *Report) []byte {
+	p := new(printer)
 	p.f("# Holdfast beside its peers, %s\n\n", r.Began.Format("2006-01-02 15:04"))
 	p.machine(r)
 	p.problems(r)
@@ -24,20 +27,12 @@ func (l Layout) Markdown(w io.Writer, r *Report) error {
 	for _, s := range l.Scenarios {
 		p.scenario(r, s)
 	}
-	return p.err
+	return p.Bytes()
 }
 
-// printer keeps the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
+type printer struct{ bytes.Buffer }
 
-func (p *printer) f(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
-}
+func (p *printer) f(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 func (p *printer) row(cells ...string) { p.f("| %s |\n", strings.Join(cells, " | ")) }
 
@@ -114,7 +109,7 @@ func (p *printer) table(r *Report, scenarios []Scenario) {
 			if v, ok := us.median(s.Headline); ok {
 				cells[3] = number(v)
 			}
-			if best := r.bestRival(s, load); best != nil {
+			if best := r.bestRival(s, load, s.Headline, s.Smaller); best != nil {
 				b, _ := best.median(s.Headline)
 				cells[4], cells[5], cells[6] = best.Library, number(b), ratio(us, best, s.Headline)
 			}
@@ -178,22 +173,12 @@ func (r *Report) find(s Scenario, load string, library string) *Result {
 	return nil
 }
 
-// bestRival returns the library with the best median of the metric that decides which is neither
-// Holdfast nor bare.
-func (r *Report) bestRival(s Scenario, load string) *Result {
-	return r.best(s, load, s.Headline, s.Smaller, rivals)
-}
-
-func rivals(l contender.Library) bool {
-	return l.Role == contender.Rival || l.Role == contender.Eventy
-}
-
-// best returns the library with the best median of a metric.
-func (r *Report) best(s Scenario, load, unit string, smaller bool, among func(contender.Library) bool) *Result {
+// bestRival returns the library with the best median of a metric which is neither Holdfast nor bare.
+func (r *Report) bestRival(s Scenario, load, unit string, smaller bool) *Result {
 	var best *Result
 	var bestValue float64
 	for _, l := range s.Libraries {
-		if !among(l) {
+		if l.Role != contender.Rival && l.Role != contender.Eventy {
 			continue
 		}
 		x := r.find(s, load, l.Name)
@@ -219,12 +204,12 @@ func ratios(a, b *Result, unit string) []float64 {
 		return nil
 	}
 	var all []float64
-	for i := range min(len(a.Metrics[unit]), len(b.Metrics[unit])) { // of the same round
-		if b.Metrics[unit][i] != 0 {
-			all = append(all, a.Metrics[unit][i]/b.Metrics[unit][i])
+	for round, value := range a.Metrics[unit] {
+		if other := b.Metrics[unit][round]; other != 0 {
+			all = append(all, value/other)
 		}
 	}
-	return Series(all).measured()
+	return all
 }
 
 // between is the range of values, if there are several.
@@ -241,7 +226,7 @@ func number(v float64) string {
 	case a == 0:
 		return "0"
 	case a >= 100:
-		return grouped(int64(math.Round(v)))
+		return english.Sprintf("%.0f", v)
 	case a >= 10:
 		return fmt.Sprintf("%.1f", v)
 	case a >= 1:
@@ -251,11 +236,5 @@ func number(v float64) string {
 	}
 }
 
-// grouped separates thousands.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+// english separates thousands.
+var english = message.NewPrinter(language.English)

@@ -157,11 +157,11 @@ func (decades) Ticks(least, most float64) []plot.Tick {
 func short(v float64) string {
 	switch {
 	case v >= 1e6:
-		return grouped(int64(math.Round(v/1e6))) + "M"
+		return english.Sprintf("%.0f", v/1e6) + "M"
 	case v >= 1e3:
-		return grouped(int64(math.Round(v/1e3))) + "k"
+		return english.Sprintf("%.0f", v/1e3) + "k"
 	case v >= 1:
-		return grouped(int64(math.Round(v)))
+		return english.Sprintf("%.0f", v)
 	default:
 		return number(v)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -16,28 +17,28 @@ var (
 // RefreshREADME puts one chart and a few sentences between the marks of the README; file is where
 // the whole report was written, seen from there.
 func (l Layout) RefreshREADME(readme []byte, r *Report, file string) ([]byte, error) {
-	return betweenMarks(readme, func(p *printer) {
-		p.sentences(r, l)
-		for _, c := range l.Charts[:min(1, len(l.Charts))] {
-			p.chart(r, c, file)
-		}
-	})
+	p := new(printer)
+	p.sentences(r, l)
+	for _, c := range l.Charts[:min(1, len(l.Charts))] {
+		p.chart(r, c, file)
+	}
+	return betweenMarks(readme, p.Bytes())
 }
 
 // RefreshPage puts the table of headlines and all charts between the marks of a page.
 func (l Layout) RefreshPage(page []byte, r *Report, file string) ([]byte, error) {
-	return betweenMarks(page, func(p *printer) {
-		p.f("\nThe figures are medians of [%s](%s). %d cores, %s.\n\n", path.Base(file), file, r.Machine.Cores, r.Machine.Placement)
-		p.headlines(r, l)
-		for _, c := range l.Charts {
-			p.chart(r, c, file)
-		}
-		p.f("\n")
-	})
+	p := new(printer)
+	p.f("\nThe figures are medians of [%s](%s). %d cores, %s.\n\n", path.Base(file), file, r.Machine.Cores, r.Machine.Placement)
+	p.headlines(r, l)
+	for _, c := range l.Charts {
+		p.chart(r, c, file)
+	}
+	p.f("\n")
+	return betweenMarks(page, p.Bytes())
 }
 
 // betweenMarks replaces what is between the marks of a text.
-func betweenMarks(text []byte, write func(p *printer)) ([]byte, error) {
+func betweenMarks(text, figures []byte) ([]byte, error) {
 	head, rest, ok := bytes.Cut(text, figuresBegin)
 	if !ok {
 		return nil, fmt.Errorf("there is no line %q", bytes.TrimSpace(figuresBegin))
@@ -46,17 +47,7 @@ func betweenMarks(text []byte, write func(p *printer)) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no line %q", figuresEnd)
 	}
-	var b bytes.Buffer
-	b.Write(head)
-	b.Write(figuresBegin)
-	p := &printer{w: &b}
-	write(p)
-	if p.err != nil {
-		return nil, p.err
-	}
-	b.Write(figuresEnd)
-	b.Write(tail)
-	return b.Bytes(), nil
+	return slices.Concat(head, figuresBegin, figures, figuresEnd, tail), nil
 }
 
 // chart shows a chart, two beside each other, on white in either theme. It shows nothing if no library was measured.
@@ -74,7 +65,7 @@ func ChartFile(file, chart string) string {
 // compared is a headline's figures. Without a rival best is nil.
 func (h Headline) compared(r *Report) (us, best *Result, ok bool) {
 	load := h.Scenario.Loads[h.Row]
-	us, best = r.find(h.Scenario, load, h.Scenario.Ours), r.best(h.Scenario, load, h.Unit, !more(h.Unit), rivals)
+	us, best = r.find(h.Scenario, load, h.Scenario.Ours), r.bestRival(h.Scenario, load, h.Unit, !more(h.Unit))
 	if _, found := best.median(h.Unit); !found {
 		best = nil
 	}

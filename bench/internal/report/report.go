@@ -4,9 +4,8 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -87,48 +86,11 @@ func median(values []float64) float64 {
 // Disturbed is how many cores of others spoil a measurement.
 const Disturbed = .1
 
-// Series has a metric's value in each round, or slice of one; NaN, which is null in JSON, where
-// there is none.
-type Series []float64
+// Series has a metric's values by the round, or slice of one, in which they were measured.
+type Series map[int]float64
 
-// At is s with the value of the n-th round.
-func (s Series) At(n int, v float64) Series {
-	for len(s) < n {
-		s = append(s, math.NaN())
-	}
-	return append(s, v)
-}
-
-// measured are the values that there are.
-func (s Series) measured() []float64 {
-	return slices.DeleteFunc(slices.Clone(s), math.IsNaN)
-}
-
-// MarshalJSON implements json.Marshaler, whose numbers know no NaN.
-func (s Series) MarshalJSON() ([]byte, error) {
-	values := make([]*float64, len(s))
-	for i := range s {
-		if !math.IsNaN(s[i]) {
-			values[i] = &s[i]
-		}
-	}
-	return json.Marshal(values)
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *Series) UnmarshalJSON(data []byte) error {
-	var values []*float64
-	if err := json.Unmarshal(data, &values); err != nil {
-		return err
-	}
-	*s = nil
-	for i, v := range values {
-		if v != nil {
-			*s = s.At(i, *v)
-		}
-	}
-	return nil
-}
+// measured are the values, in any order.
+func (s Series) measured() []float64 { return slices.Collect(maps.Values(s)) }
 
 // more reports whether more of a metric is better, less being so otherwise.
 func more(unit string) bool {
@@ -152,7 +114,7 @@ func (r *Report) losses(scenarios []Scenario) []loss {
 	for _, s := range scenarios {
 		for _, load := range s.Loads {
 			us := r.find(s, load, s.Ours)
-			best := r.bestRival(s, load)
+			best := r.bestRival(s, load, s.Headline, s.Smaller)
 			if us == nil || best == nil {
 				continue
 			}

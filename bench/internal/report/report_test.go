@@ -11,8 +11,8 @@ const rate = "pairs/s"
 
 // The figure on which a reader decides is the ratio within rounds, not of medians.
 func TestRatio(t *testing.T) {
-	a := &Result{Metrics: map[string]Series{rate: {10, 100, 30}}}
-	b := &Result{Metrics: map[string]Series{rate: {5, 10, 10}}}
+	a := &Result{Metrics: map[string]Series{rate: {0: 10, 1: 100, 2: 30}}}
+	b := &Result{Metrics: map[string]Series{rate: {0: 5, 1: 10, 2: 10}}}
 	if got, want := ratio(a, b, rate), "3.00 (2.00…10.0)"; got != want {
 		t.Errorf("ratio is %q, want %q", got, want)
 	}
@@ -25,13 +25,13 @@ func TestBestRival(t *testing.T) {
 	s := Scenario{Name: "s", Libraries: contender.Pick("floor", contender.Ours, "redsync", "rueidislock"), Floor: "floor", Headline: rate}
 	r := &Report{}
 	for name, v := range map[string]float64{"floor": 9, contender.Ours: 8, "redsync": 2, "rueidislock": 3} {
-		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string]Series{rate: {v}}})
+		r.Results = append(r.Results, &Result{Scenario: "s", Load: "l", Library: name, Metrics: map[string]Series{rate: {0: v}}})
 	}
-	if got := r.bestRival(s, "l").Library; got != "rueidislock" {
+	if got := r.bestRival(s, "l", s.Headline, s.Smaller).Library; got != "rueidislock" {
 		t.Errorf("best rival is %s where more is better", got)
 	}
 	s.Smaller = true
-	if got := r.bestRival(s, "l").Library; got != "redsync" {
+	if got := r.bestRival(s, "l", s.Headline, s.Smaller).Library; got != "redsync" {
 		t.Errorf("best rival is %s where less is better", got)
 	}
 }
@@ -42,10 +42,10 @@ func TestLosses(t *testing.T) {
 		Headline: rate, Shown: []string{rate, "commands", "server", "client"},
 	}
 	us := &Result{Scenario: "s", Load: "l", Library: contender.Ours, Metrics: map[string]Series{
-		rate: {90}, "commands": {2}, "server": {20}, "client": {10},
+		rate: {0: 90}, "commands": {0: 2}, "server": {0: 20}, "client": {0: 10},
 	}}
 	them := &Result{Scenario: "s", Load: "l", Library: "redsync", Metrics: map[string]Series{
-		rate: {100}, "commands": {2}, "server": {10}, "client": {20},
+		rate: {0: 100}, "commands": {0: 2}, "server": {0: 10}, "client": {0: 20},
 	}}
 	var units []string
 	for _, l := range (&Report{Results: []*Result{us, them}}).losses([]Scenario{s}) {

@@ -89,7 +89,7 @@ func (d *Director) giveUp(format string, args ...any) {
 }
 
 // direct runs the scenario and turns what went wrong into an error.
-func (d *Director) direct(script func(context.Context, *Director) error) (err error) {
+func (d *Director) direct(script func(context.Context, *Director)) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -99,9 +99,7 @@ func (d *Director) direct(script func(context.Context, *Director) error) (err er
 			panic(r)
 		}
 	}()
-	if err := script(d.ctx, d); err != nil {
-		return err
-	}
+	script(d.ctx, d)
 	if len(d.wrong) > 0 {
 		return fmt.Errorf("WRONG: %s", strings.Join(d.wrong, "; "))
 	}
@@ -136,12 +134,19 @@ func (d *Director) Must(err error) {
 
 // Start starts a process of the program.
 func (d *Director) Start(name string, args ...string) *Process {
-	return d.StartUntil("", name, args...)
+	return d.StartHeld("", name, args...)
 }
 
-// StartUntil is Start of a process that the director is going to kill or pause: the stage holds back the requests to Redis
-// that contain the text, and all that follow on their connections. A request is its words with a blank between them.
+// StartUntil is StartHeld that waits for the request.
 func (d *Director) StartUntil(request, name string, args ...string) *Process {
+	p := d.StartHeld(request, name, args...)
+	p.AwaitRequest()
+	return p
+}
+
+// StartHeld is Start of a process that the director is going to kill or pause: the stage holds back the requests to Redis
+// that contain the text, and all that follow on their connections. A request is its words with a blank between them.
+func (d *Director) StartHeld(request, name string, args ...string) *Process {
 	l, err := newLine(request, dial(d.ctx, d.Redis))
 	d.Must(err)
 	if d.Mode != "" {

@@ -20,8 +20,8 @@ var downloads = scenario{
 	direct: directDownloads,
 }
 
-func directDownloads(ctx context.Context, d *Director) error {
-	dying := d.StartUntil("rpush "+d.Key("seen")+" ends process-1 "+strconv.Itoa(filesEach), "process-1", "-name", "process-1")
+func directDownloads(ctx context.Context, d *Director) {
+	dying := d.StartHeld("rpush "+d.Key("seen")+" ends process-1 "+strconv.Itoa(filesEach), "process-1", "-name", "process-1")
 	for range filesEach - 1 {
 		dying.Await("has file")
 	}
@@ -40,7 +40,6 @@ func directDownloads(ctx context.Context, d *Director) error {
 	d.Check(most <= atOnce, "%d downloads at a time, and %d are allowed", most, atOnce)
 	d.Check(after == atOnce, "after the death only %d downloads at a time are possible", after)
 	d.Check(done == len(others)*filesEach, "the processes that live have downloaded %d files of %d", done, len(others)*filesEach)
-	return nil
 }
 
 // hostSees returns how many downloads there were at a time at most, and after the death of a process, and how many the others have ended.

@@ -21,10 +21,10 @@ var gateway = scenario{
 	direct: directGateway,
 }
 
-func directGateway(ctx context.Context, d *Director) error {
+func directGateway(ctx context.Context, d *Director) {
 	g1 := d.Start("gateway-1", "-listen", "127.0.0.1:0")
 	g2 := d.Start("gateway-2", "-listen", "127.0.0.1:0")
-	dying := d.StartUntil("rpush "+d.Key("gifts:grace"), "gateway-3", "-listen", "127.0.0.1:0")
+	dying := d.StartHeld("rpush "+d.Key("gifts:grace"), "gateway-3", "-listen", "127.0.0.1:0")
 	a1, a2, a3 := g1.Await("listens on "), g2.Await("listens on "), dying.Await("listens on ")
 
 	d.Say("ada taps every %v, on all gateways, until she is welcome", tapping)
@@ -52,7 +52,6 @@ func directGateway(ctx context.Context, d *Director) error {
 		d.Check(gifts == 1, "%s got %d gifts", user, gifts)
 		d.Check(refused > 0, "%s was never refused", user)
 	}
-	return nil
 }
 
 // tap sends one request and returns the status of the answer.

@@ -29,7 +29,7 @@ import (
 type scenario struct {
 	usage  string
 	modes  map[string]string // other ways than with Holdfast: flags of the program, and what the help says of them
-	direct func(ctx context.Context, d *Director) error
+	direct func(ctx context.Context, d *Director)
 }
 
 var scenarios = map[string]scenario{

@@ -25,7 +25,7 @@ var nightlyJob = scenario{
 	direct: directNightlyJob,
 }
 
-func directNightlyJob(ctx context.Context, d *Director) error {
+func directNightlyJob(ctx context.Context, d *Director) {
 	service, err := newService()
 	d.Must(err)
 	defer service.close()
@@ -34,7 +34,7 @@ func directNightlyJob(ctx context.Context, d *Director) error {
 	select {
 	case <-service.third:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		d.giveUp("%s does not come to step 3", dying.name)
 	}
 	others := []*Process{d.Start("replica-2", "-service", service.url("replica-2")), d.Start("replica-3", "-service", service.url("replica-3"))}
 	for _, p := range others {
@@ -51,7 +51,6 @@ func directNightlyJob(ctx context.Context, d *Director) error {
 	done, err := d.Redis.Get(ctx, d.Key("done")).Int()
 	d.Must(err)
 	d.Check(done == steps, "%v later the job is still at step %d: %s is stuck and keeps the lock", enough, done+1, service.stuck())
-	return nil
 }
 
 const working = 100 * time.Millisecond // for each step

@@ -72,7 +72,7 @@ func (p *Process) AwaitFor(prefix string, d time.Duration) (rest string, ok bool
 	}
 }
 
-// AwaitRequest waits until the process has sent the request that was given to StartUntil.
+// AwaitRequest waits until the process has sent the request that the stage holds back.
 func (p *Process) AwaitRequest() {
 	select {
 	case <-p.line.reached:
@@ -83,7 +83,7 @@ func (p *Process) AwaitRequest() {
 	}
 }
 
-// LetPass lets the request of StartUntil pass to Redis.
+// LetPass lets that request pass to Redis.
 func (p *Process) LetPass() { close(p.line.goOn) }
 
 // Kill ends the process without a chance to clean up, as a crash does. Redis never gets a request that is held back.

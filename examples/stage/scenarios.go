@@ -24,9 +24,8 @@ var flashSale = scenario{
 	direct: directFlashSale,
 }
 
-func directFlashSale(ctx context.Context, d *Director) error {
+func directFlashSale(ctx context.Context, d *Director) {
 	first := d.StartUntil(fmt.Sprintf("set %s %d", d.Key("stock"), onSale-fourth), "shop-1")
-	first.AwaitRequest()
 	var others []*Process
 	for i := 2; i <= shops; i++ {
 		others = append(others, d.Start(fmt.Sprintf("shop-%d", i)))
@@ -46,7 +45,6 @@ func directFlashSale(ctx context.Context, d *Director) error {
 		d.Check(phone == fmt.Sprint(i+1), "sale %d is of phone %s", i+1, phone)
 	}
 	d.Check(len(sales)+left == onSale, "%d sold and %d left of %d", len(sales), left, onSale)
-	return nil
 }
 
 // fencedWriter pauses a writer between its last look at the lock and its write, for longer than the lease, while others write.
@@ -58,19 +56,17 @@ var fencedWriter = scenario{
 	direct: directFencedWriter,
 }
 
-func directFencedWriter(ctx context.Context, d *Director) error {
+func directFencedWriter(ctx context.Context, d *Director) {
 	write := "1 " + d.Key("store") // the script and its one key
 	if d.Mode == "recipe" {
 		write = "hset " + d.Key("store")
 	}
 	paused := d.StartUntil(write, "writer-1", "one")
-	paused.AwaitRequest()
 	paused.Pause("just before it writes")
 
 	d.Start("writer-2", "two").Wait() // as soon as the lease of writer-1 has run out
 
 	dying := d.StartUntil(write, "writer-3", "three")
-	dying.AwaitRequest()
 	dying.Kill("just before it writes")
 	d.Start("writer-4", "four").Wait()
 
@@ -83,7 +79,6 @@ func directFencedWriter(ctx context.Context, d *Director) error {
 	d.Say("the document:%s", text)
 	d.Check(strings.Fields(text)[0] == "two", "writer-1 has overwritten what came after it")
 	d.Check(text == " two four", "the document is %q", text)
-	return nil
 }
 
 const (
@@ -101,13 +96,12 @@ var stockDecrement = scenario{
 	direct: directStockDecrement,
 }
 
-func directStockDecrement(ctx context.Context, d *Director) error {
+func directStockDecrement(ctx context.Context, d *Director) {
 	write := fmt.Sprintf("set %s %d", d.Key("stock"), stockLeft-1)
 	if d.Mode == "atomic" {
 		write = "1 " + d.Key("stock") // the script and its one key
 	}
 	dying := d.StartUntil(write, "service-1")
-	dying.AwaitRequest()
 	services := []*Process{d.Start("service-2"), d.Start("service-3")}
 	dying.Kill("before it has written") // its order has changed nothing yet, and must not
 	for _, p := range services {
@@ -122,7 +116,6 @@ func directStockDecrement(ctx context.Context, d *Director) error {
 	d.Say("stock %d after %d orders", left, done)
 	d.Check(done == want, "%d orders instead of %d", done, want)
 	d.Check(left == stockLeft-done, "%d orders took %d from the stock: updates are lost", done, stockLeft-left)
-	return nil
 }
 
 const (
@@ -140,10 +133,9 @@ var readersMigrator = scenario{
 	direct: directReadersMigrator,
 }
 
-func directReadersMigrator(_ context.Context, d *Director) error {
+func directReadersMigrator(_ context.Context, d *Director) {
 	d.Say("%d readers in %d processes", processes*readersEach, processes)
 	dying := d.StartUntil("get "+d.Key("data"), "reader-1")
-	dying.AwaitRequest()
 	var all []*Process
 	for i := 2; i <= processes; i++ {
 		p := d.Start(fmt.Sprintf("reader-%d", i))
@@ -165,7 +157,6 @@ func directReadersMigrator(_ context.Context, d *Director) error {
 		p.Wait()
 		d.Check(strings.HasPrefix(torn, "0 "), "a reader saw half a migration in %s", torn)
 	}
-	return nil
 }
 
 const ticks = 6
@@ -180,7 +171,7 @@ var leader = scenario{
 	direct: directLeader,
 }
 
-func directLeader(ctx context.Context, d *Director) error {
+func directLeader(ctx context.Context, d *Director) {
 	holdfast := d.Mode == ""
 	third := "hincrby " + d.Key("ticks") + " 3"
 	var watcher *Process
@@ -190,7 +181,6 @@ func directLeader(ctx context.Context, d *Director) error {
 		watcher.Await("sees no leader")
 	}
 	paused := d.StartUntil(third, "replica-1", "-name", "replica-1")
-	paused.AwaitRequest()
 	if holdfast {
 		watcher.Await("sees replica-1 lead")
 	}
@@ -198,7 +188,6 @@ func directLeader(ctx context.Context, d *Director) error {
 
 	if holdfast {
 		dying := d.StartUntil("2 "+d.Key("seat")+" holdfast_leader:", "replica-2", "-name", "replica-2")
-		dying.AwaitRequest()
 		dying.Kill("when it has won, before it has said so")
 	}
 	next := d.Start("replica-3", "-name", "replica-3")
@@ -222,5 +211,4 @@ func directLeader(ctx context.Context, d *Director) error {
 		times := ran[strconv.Itoa(tick)]
 		d.Check(times == "1", "tick %d was run %s times", tick, times)
 	}
-	return nil
 }

@@ -11,12 +11,10 @@ import (
 // startClosed starts the command with a redirection of the shell, such as <&-.
 func startClosed(t *testing.T, url, redirection string, args ...string) *invocation {
 	t.Helper()
-	i := newInvocation(t, args...)
+	i := prepare(t, url, args...)
 	i.Args = append([]string{"sh", "-c", `exec "$0" "$@" ` + redirection, i.Path}, args...)
 	i.Path = "/bin/sh"
-	i.Env = append(i.Env, "HOLDFAST_REDIS="+url)
 	must(t, i.Start())
-	t.Cleanup(func() { _ = i.Process.Kill() })
 	return i
 }
 

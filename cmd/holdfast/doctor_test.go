@@ -64,100 +64,81 @@ func accessRights(t *testing.T) []any {
 // Servers that are set up badly: the check that is meant finds it, says what it means, and nothing else fails.
 func TestDoctor_BadServers(t *testing.T) {
 	t.Parallel()
-	guest := func(t *testing.T, srv *redistest.Server, change ...any) string {
-		do(t, srv, append(accessRights(t), change...)...)
-		return "redis://locks:secret@" + srv.Addr()
-	}
 	type want struct {
 		verdict verdict
 		means   string
 	}
 	for _, tt := range []struct {
-		name string
-		opts []redistest.ServerOption
-		set  func(t *testing.T, srv *redistest.Server) (url string) // empty: the server's own
-		args []string
-		want map[string]want // by code; the others neither warn nor fail
+		name   string
+		opts   []redistest.ServerOption
+		config []any                                                  // names and values for CONFIG SET
+		rights []any                                                  // what changes those of a user, as whom the command looks at app:
+		url    func(t *testing.T, srv *redistest.Server) (url string) // nil: the server's own
+		want   map[string]want                                        // by code; the others neither warn nor fail
 	}{
-		{"nothing is wrong", nil, nil, nil, nil},
-		{"evicts", nil, func(t *testing.T, srv *redistest.Server) string {
-			do(t, srv, "config", "set", "maxmemory", "1gb")
-			do(t, srv, "config", "set", "maxmemory-policy", "allkeys-lru")
-			return ""
-		}, nil, map[string]want{"HF104": {failed, `^allkeys-lru: when the memory is full, Redis deletes locks of living holders$`}}},
-		{"would evict", nil, func(t *testing.T, srv *redistest.Server) string {
-			do(t, srv, "config", "set", "maxmemory-policy", "volatile-ttl")
-			return ""
-		}, nil, map[string]want{"HF104": {warned, `^volatile-ttl: .* as soon as maxmemory is set$`}}},
-		{"full", nil, func(t *testing.T, srv *redistest.Server) string {
-			do(t, srv, "config", "set", "maxmemory", "100kb")
-			return ""
-		}, nil, map[string]want{"HF105": {failed, `^full: \d+ [kM]B of 100 kB; `}, "HF115": {failed, `OOM`}}},
-		{"forgets", nil, func(t *testing.T, srv *redistest.Server) string {
-			do(t, srv, "config", "set", "appendonly", "no")
-			return ""
-		}, nil, map[string]want{"HF106": {warned, `^no append-only file: a restart forgets`}}},
-		{"needs replicas", nil, func(t *testing.T, srv *redistest.Server) string {
-			do(t, srv, "config", "set", "min-replicas-to-write", "1")
-			return ""
-		}, nil, map[string]want{"HF107": {failed, `^min-replicas-to-write is 1, and 0 replicas are fit`}, "HF115": {failed, `NOREPLICAS`}}},
-		{"lacks a command", nil, func(t *testing.T, srv *redistest.Server) string {
-			return guest(t, srv, "-pexpire", "-zscore")
-		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `: pexpire$|: pexpire, zscore$`}, "HF115": {failed, `HOLDFAST cannot set a TTL`}}},
-		{"lacks keys", nil, func(t *testing.T, srv *redistest.Server) string {
-			return guest(t, srv, "resetkeys", "~app:*")
-		}, []string{"--prefix=app:"}, map[string]want{"HF112": {failed, `may not use keys such as redisson_lock_token:\{app:\*\}`}, "HF115": {failed, `.`}}},
-		{"lacks channels", nil, func(t *testing.T, srv *redistest.Server) string {
-			return guest(t, srv, "resetchannels", "&redisson_*{app:*")
-		}, []string{"--prefix=app:"}, map[string]want{"HF114": {warned, `holdfast_inbox:\*, so waiters poll`}}},
-		{"a hidden command", []redistest.ServerOption{redistest.WithArgs("--rename-command", "ZSCORE", "hidden")}, nil, nil,
-			map[string]want{"HF113": {failed, `does not know zscore`}, "HF115": {failed, `^a permit .* Unknown Redis command`}}},
-		{"lacks EVAL", nil, func(t *testing.T, srv *redistest.Server) string {
-			return guest(t, srv, "-eval")
-		}, []string{"--prefix=app:"}, map[string]want{"HF112": {note, `^not checked: EVAL`}, "HF113": {failed, `^the user lacks rights that Holdfast needs: eval$`}, "HF115": {failed, `eval`}}},
-		{"lacks EXISTS", nil, func(t *testing.T, srv *redistest.Server) string {
-			return guest(t, srv, "-exists")
-		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `^the user lacks rights that Holdfast needs: exists$`}, "HF115": {failed, `.`}}},
-		{"lacks ZCOUNT", nil, func(t *testing.T, srv *redistest.Server) string {
-			return guest(t, srv, "-zcount")
-		}, []string{"--prefix=app:"}, map[string]want{"HF113": {failed, `: zcount$`}, "HF115": {failed, `^a permit of a semaphore could not be taken`}}},
-		{"hides INFO", nil, func(t *testing.T, srv *redistest.Server) string {
+		{name: "nothing is wrong"},
+		{name: "evicts", config: []any{"maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"},
+			want: map[string]want{"HF104": {failed, `^allkeys-lru: when the memory is full, Redis deletes locks of living holders$`}}},
+		{name: "would evict", config: []any{"maxmemory-policy", "volatile-ttl"},
+			want: map[string]want{"HF104": {warned, `^volatile-ttl: .* as soon as maxmemory is set$`}}},
+		{name: "full", config: []any{"maxmemory", "100kb"},
+			want: map[string]want{"HF105": {failed, `^full: \d+ [kM]B of 100 kB; `}, "HF115": {failed, `OOM`}}},
+		{name: "forgets", config: []any{"appendonly", "no"},
+			want: map[string]want{"HF106": {warned, `^no append-only file: a restart forgets`}}},
+		{name: "needs replicas", config: []any{"min-replicas-to-write", "1"},
+			want: map[string]want{"HF107": {failed, `^min-replicas-to-write is 1, and 0 replicas are fit`}, "HF115": {failed, `NOREPLICAS`}}},
+		{name: "closes connections", config: []any{"timeout", "2"},
+			want: map[string]want{"HF108": {warned, `idle for 2 s`}}},
+		{name: "lacks a command", rights: []any{"-pexpire", "-zscore"},
+			want: map[string]want{"HF113": {failed, `: pexpire$|: pexpire, zscore$`}, "HF115": {failed, `HOLDFAST cannot set a TTL`}}},
+		{name: "lacks keys", rights: []any{"resetkeys", "~app:*"},
+			want: map[string]want{"HF112": {failed, `may not use keys such as redisson_lock_token:\{app:\*\}`}, "HF115": {failed, `.`}}},
+		{name: "lacks channels", rights: []any{"resetchannels", "&redisson_*{app:*"},
+			want: map[string]want{"HF114": {warned, `holdfast_inbox:\*, so waiters poll`}}},
+		{name: "lacks EVAL", rights: []any{"-eval"},
+			want: map[string]want{"HF112": {note, `^not checked: EVAL`}, "HF113": {failed, `^the user lacks rights that Holdfast needs: eval$`}, "HF115": {failed, `eval`}}},
+		{name: "lacks EXISTS", rights: []any{"-exists"},
+			want: map[string]want{"HF113": {failed, `^the user lacks rights that Holdfast needs: exists$`}, "HF115": {failed, `.`}}},
+		{name: "lacks ZCOUNT", rights: []any{"-zcount"},
+			want: map[string]want{"HF113": {failed, `: zcount$`}, "HF115": {failed, `^a permit of a semaphore could not be taken`}}},
+		{name: "a hidden command", opts: []redistest.ServerOption{redistest.WithArgs("--rename-command", "ZSCORE", "hidden")},
+			want: map[string]want{"HF113": {failed, `does not know zscore`}, "HF115": {failed, `^a permit .* Unknown Redis command`}}},
+		{name: "hides INFO", url: func(t *testing.T, srv *redistest.Server) string {
 			proxy := srv.Proxy(t)
 			proxy.AnswerError(redistest.Command("info"), math.MaxInt, "ERR unknown command 'INFO'")
-			return strings.Replace(urlOf(srv), srv.Addr(), proxy.Addr(), 1)
-		}, nil,
-			map[string]want{"HF101": {note, `^PING is answered and INFO is not, so the settings of the server are not checked: ERR unknown command`}, "HF112": {good, `.`}, "HF114": {good, `.`}, "HF115": {good, `.`}}},
-		{"accepts SUBSCRIBE and forwards nothing", nil, func(t *testing.T, srv *redistest.Server) string {
+			return urlVia(srv, proxy)
+		}, want: map[string]want{"HF101": {note, `^PING is answered and INFO is not, so the settings of the server are not checked: ERR unknown command`}, "HF112": {good, `.`}, "HF114": {good, `.`}, "HF115": {good, `.`}}},
+		{name: "accepts SUBSCRIBE and forwards nothing", url: func(t *testing.T, srv *redistest.Server) string {
 			proxy := srv.Proxy(t)
 			proxy.Answer(redistest.Command("publish"), math.MaxInt, ":0\r\n")
-			return strings.Replace(urlOf(srv), srv.Addr(), proxy.Addr(), 1)
-		}, nil, map[string]want{"HF114": {warned, `came back within 3s, so waiters poll`}}},
-		{"a replica", []redistest.ServerOption{redistest.WithoutPassword()}, func(t *testing.T, srv *redistest.Server) string {
+			return urlVia(srv, proxy)
+		}, want: map[string]want{"HF114": {warned, `came back within 3s, so waiters poll`}}},
+		{name: "a replica", opts: []redistest.ServerOption{redistest.WithoutPassword()}, url: func(t *testing.T, srv *redistest.Server) string {
 			host, port, _ := strings.Cut(redistest.Start(t, redistest.WithoutPassword()).Addr(), ":")
 			do(t, srv, "replicaof", host, port)
-			return ""
-		}, nil, map[string]want{"HF102": {failed, `^a replica: it refuses writes`}}},
-		{"closes connections", nil, func(t *testing.T, srv *redistest.Server) string {
-			do(t, srv, "config", "set", "timeout", "2")
-			return ""
-		}, nil, map[string]want{"HF108": {warned, `idle for 2 s`}}},
-		{"a lock for good", nil, func(t *testing.T, srv *redistest.Server) string {
+			return urlOf(srv)
+		}, want: map[string]want{"HF102": {failed, `^a replica: it refuses writes`}}},
+		{name: "a lock for good", url: func(t *testing.T, srv *redistest.Server) string {
 			do(t, srv, "hset", "old", aliceID, 1)
-			return ""
-		}, nil, map[string]want{"HF116": {warned, `^1 of 1 locks have no TTL`}}},
+			return urlOf(srv)
+		}, want: map[string]want{"HF116": {warned, `^1 of 1 locks have no TTL`}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t, append([]redistest.ServerOption{redistest.WithArgs("--appendonly", "yes", "--appendfsync", "everysec")}, tt.opts...)...)
-			url := ""
-			if tt.set != nil {
-				url = tt.set(t, srv)
+			url, args := urlOf(srv), []string(nil)
+			for setting := range slices.Chunk(tt.config, 2) {
+				do(t, srv, "config", "set", setting[0], setting[1])
 			}
-			if url == "" {
-				url = urlOf(srv)
+			if tt.rights != nil {
+				do(t, srv, append(accessRights(t), tt.rights...)...)
+				url, args = "redis://locks:secret@"+srv.Addr(), []string{"--prefix=app:"}
+			}
+			if tt.url != nil {
+				url = tt.url(t, srv)
 			}
 			before := srv.Keys()
-			status, found := diagnose(t, url, tt.args...)
+			status, found := diagnose(t, url, args...)
 			wantStatus := 0
 			for code, w := range tt.want {
 				f := found[code]
@@ -180,7 +161,7 @@ func TestDoctor_BadServers(t *testing.T) {
 					rule = append(rule, word)
 				}
 				do(t, srv, rule...)
-				if status, found := diagnose(t, url, tt.args...); status != 0 {
+				if status, found := diagnose(t, url, args...); status != 0 {
 					t.Errorf("after %q: %+v", rule, found)
 				}
 			}

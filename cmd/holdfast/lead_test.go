@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -68,9 +69,7 @@ func wantTurns(t *testing.T, file string, names ...string) {
 // queued waits until a candidate stands in the queue.
 func queued(t *testing.T, srv *redistest.Server) {
 	t.Helper()
-	redistest.Eventually(t, patience, "a candidate waits", func() bool {
-		return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{seat}").Val() == 1
-	})
+	locktest.Queued(t, srv, "redisson_lock_queue:{seat}", 1)
 }
 
 // leaderIs waits until value is what a leader says of itself.
@@ -138,7 +137,7 @@ func TestLead_CutOff(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lines")
 	ignored := file + ".ignored"
 	const asks = `grep SigIgn /proc/self/status >>"$1.ignored"; `
-	a := start(t, fmt.Sprintf("redis://:%s@%s", srv.Password(), proxy.Addr()), "lead", "seat", "--value=a", "--lease="+lossLease.String(), "--grace="+lossGrace, "--",
+	a := start(t, urlVia(srv, proxy), "lead", "seat", "--value=a", "--lease="+lossLease.String(), "--grace="+lossGrace, "--",
 		"sh", "-c", asks+leading, "a", file)
 	awaitLines(t, file, "a works", 1)
 	b := lead(t, urlOf(srv), file, "b")

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -67,15 +66,11 @@ func TestList_Cluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
-	m, err := holdfast.New(client)
-	must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, client)
 	var want []string
 	for n := range 12 {
 		name := fmt.Sprintf("lock:%02d", n)
-		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		locktest.MustLock(t, m.Mutex(name))
 		want = append(want, name)
 	}
 	url := clusterURL(cluster, ":"+cluster.Nodes()[0].Password())
@@ -86,7 +81,7 @@ func TestList_Cluster(t *testing.T) {
 	do(t, owner, "zadd", "holdfast_tombstones:{lock:00}", 1, bobID)
 	sub := owner.Admin().Subscribe(t.Context(), "redisson_lock__channel:{lock:00}")
 	defer sub.Close()
-	_, err = sub.Receive(t.Context())
+	_, err := sub.Receive(t.Context())
 	must(t, err)
 	i = start(t, url, "inspect", "lock:00", "-o", "jsonl")
 	i.wait(t)

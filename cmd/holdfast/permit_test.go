@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -33,7 +34,7 @@ func TestRun_AtMost(t *testing.T) {
 		awaitLines(t, file, name+" works", 1)
 	}
 	left = append(left, run("d"))
-	redistest.Eventually(t, patience, "the fourth waits", func() bool { return srv.Admin().LLen(t.Context(), "holdfast_permit_queue:{job}").Val() == 1 })
+	locktest.Queued(t, srv, "holdfast_permit_queue:{job}", 1)
 	run("e", "-n").exits(t, runBusy, "job is held by sh@", " and 2 more, and 0 of 3 permits are available; not run")
 	start(t, urlOf(srv), "wait", "job", "-w=100ms").exits(t, runBusy)
 

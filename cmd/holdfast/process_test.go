@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -18,21 +19,10 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	m := other(t, srv, holdfast.WithLease(10*time.Minute))
-	take := func() string {
-		t.Helper()
-		srv.Admin().Del(t.Context(), "job")
-		if _, err := m.Mutex("job").Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		info, err := m.Inspect(t.Context(), "job")
-		must(t, err)
-		return info.Holders[0].Owner
-	}
-	owner := take()
-	i := start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1s")
-	if status := i.wait(t); status != exitRefused || !strings.Contains(i.stderr.String(), "does not say what it is") || srv.Admin().Exists(t.Context(), "job").Val() == 0 {
-		t.Errorf("without an identity: exit status %d, want %d, and the lock kept", status, exitRefused)
-	}
+	locktest.MustLock(t, m.Mutex("job"))
+	owner := locktest.Inspected(t, m, "job").Holders[0].Owner
+	start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1s").exits(t, exitRefused, "does not say what it is")
+	redistest.Want(t, srv.Admin().Exists(t.Context(), "job").Val(), 1, "without an identity the lock is kept: %d, want %d")
 
 	key := wire.ProcessKey(owner)
 	srv.Admin().HSet(t.Context(), key, "app", "shop\x1b", "host", "web-3", "pid", "4121", "started", "2026-11-26T07:00:00Z", "version", "v1.2.0", "debug", "http://web-3:6060/\x1b")
@@ -57,14 +47,9 @@ func TestProcesses(t *testing.T) {
 			t.Errorf("%q: stdout has no %q", tt.args, tt.want)
 		}
 	}
-	i = start(t, urlOf(srv), "run", "job", "-n", "--", "true")
-	if i.wait(t); !strings.Contains(i.stderr.String(), "job is held by "+who+", "+owner) {
-		t.Errorf("run says %q", &i.stderr)
-	}
-	i = start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=100ms")
-	if status := i.wait(t); status != exitNo || !strings.Contains(i.stderr.String(), "its holder "+who+" still runs") || srv.Admin().Exists(t.Context(), "job").Val() != 0 {
-		t.Errorf("while it runs: exit status %d, want %d, and the lock freed", status, exitNo)
-	}
+	start(t, urlOf(srv), "run", "job", "-n", "--", "true").exits(t, runBusy, "job is held by "+who+", "+owner)
+	start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=100ms").exits(t, exitNo, "its holder "+who+" still runs")
+	redistest.Want(t, srv.Admin().Exists(t.Context(), "job").Val(), 0, "while its holder runs the lock is freed: %d, want %d")
 
 	for _, end := range map[string]func(){
 		"ended":         func() { srv.Admin().Del(t.Context(), key) },
@@ -74,8 +59,8 @@ func TestProcesses(t *testing.T) {
 		srv.Admin().PExpire(t.Context(), key, processTTL)
 		srv.Admin().Del(t.Context(), "job")
 		srv.Admin().HSet(t.Context(), "job", owner, 1)
-		i = start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1m")
-		redistest.Eventually(t, patience, "it is freed", func() bool { return srv.Admin().Exists(t.Context(), "job").Val() == 0 })
+		i := start(t, urlOf(srv), "unlock", "job", "--force", "--wait-gone=1m")
+		srv.AwaitNone(t, "job")
 		end()
 		i.exits(t, 0, "is gone: it has ended, or has not refreshed its key for 25s")
 	}
@@ -88,9 +73,7 @@ func TestProcesses_SayWhichCallersWait(t *testing.T) {
 	mapper := holdfast.WithNameMapper(func(name string) string { return "app:" + name })
 	m := other(t, srv, holdfast.WithIdentity("shop"), mapper)
 	for _, name := range []string{"order:0007", "calm"} {
-		if _, err := m.Mutex(name).Lock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		locktest.MustLock(t, m.Mutex(name))
 	}
 	for range 12 {
 		m.Mutex("order:0007").LockAsync(t.Context())

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,19 @@ import (
 
 func urlOf(srv *redistest.Server) string {
 	return fmt.Sprintf("redis://:%s@%s/0", srv.Password(), srv.Addr())
+}
+
+// urlVia leads through a proxy.
+func urlVia(srv *redistest.Server, proxy *redistest.Proxy) string {
+	return strings.Replace(urlOf(srv), srv.Addr(), proxy.Addr(), 1)
+}
+
+// awaitKey waits until a key has this end.
+func awaitKey(t *testing.T, srv *redistest.Server, end string) {
+	t.Helper()
+	redistest.Eventually(t, patience, "a key "+end, func() bool {
+		return slices.ContainsFunc(srv.Keys(), func(key string) bool { return strings.HasSuffix(key, end) })
+	})
 }
 
 // wantAlone waits until srv has no client but the test's own: no process is left.
@@ -56,14 +70,7 @@ func startStuck(t *testing.T, srv *redistest.Server) *invocation {
 	i.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, i.Start())
 	t.Cleanup(func() { _ = syscall.Kill(-i.Process.Pid, syscall.SIGKILL) })
-	redistest.Eventually(t, patience, "the lock is held", func() bool {
-		for _, k := range srv.Keys() {
-			if strings.HasSuffix(k, ":lock") {
-				return true
-			}
-		}
-		return false
-	})
+	awaitKey(t, srv, ":lock")
 	return i
 }
 
@@ -118,17 +125,7 @@ func TestDemo_FailsWhenRedisDies(t *testing.T) {
 	i := newInvocation(t, "demo", "--hold=20ms", "--stock=100", "--redis="+urlOf(srv))
 	must(t, i.Start())
 	t.Cleanup(func() { _ = i.Process.Kill() })
-	redistest.Eventually(t, patience, "a sale", func() bool {
-		for _, k := range srv.Keys() {
-			if strings.HasSuffix(k, ":sales") {
-				return true
-			}
-		}
-		return false
-	})
+	awaitKey(t, srv, ":sales")
 	srv.Kill()
-	i.exits(t, 1)
-	if stderr := i.stderr.String(); !strings.Contains(stderr, "connection refused") {
-		t.Errorf("stderr does not say why: %q", stderr)
-	}
+	i.exits(t, 1, "connection refused")
 }

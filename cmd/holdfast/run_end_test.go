@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -64,31 +65,25 @@ func TestRun_PassesSignalsOn(t *testing.T) {
 		t.Parallel()
 		hold(t, srv, "held")
 		i := start(t, urlOf(srv), "run", "held", "--", "true")
-		redistest.Eventually(t, patience, "the command waits", func() bool {
-			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{held}").Val() == 1
-		})
+		locktest.Queued(t, srv, "redisson_lock_queue:{held}", 1)
 		must(t, i.Process.Signal(syscall.SIGINT))
 		i.exits(t, 130)
 	})
 	t.Run("ignored by nohup", func(t *testing.T) {
 		t.Parallel()
 		ready := filepath.Join(t.TempDir(), "ready")
-		i := newInvocation(t)
-		exe, err := os.Executable()
-		must(t, err)
-		i.Path, i.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", exe, "run", "nohup", "--", "sh", "-c",
+		i := prepare(t, urlOf(srv))
+		i.Path, i.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", i.Path, "run", "nohup", "--", "sh", "-c",
 			`echo $$ >"$1"; kill -HUP $$; kill -HUP $PPID; exit 4`, "sh", ready}
-		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
 		must(t, i.Start())
 		i.exits(t, 4)
 	})
 	t.Run("ended by INT, as is the script that it is in", func(t *testing.T) {
 		t.Parallel()
 		ready := filepath.Join(t.TempDir(), "ready")
-		i := newInvocation(t)
-		exe := i.Path
-		i.Path, i.Args = "/bin/bash", []string{"bash", "-c", `"$0" run script -- sh -c 'echo >"$1"; exec sleep 1000' sh "$1"; echo next`, exe, ready}
-		i.Env, i.SysProcAttr = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv)), &syscall.SysProcAttr{Setpgid: true}
+		i := prepare(t, urlOf(srv))
+		i.Path, i.Args = "/bin/bash", []string{"bash", "-c", `"$0" run script -- sh -c 'echo >"$1"; exec sleep 1000' sh "$1"; echo next`, i.Path, ready}
+		i.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		must(t, i.Start())
 		awaitFile(t, ready)
 		must(t, syscall.Kill(-i.Process.Pid, syscall.SIGINT))

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -54,8 +53,7 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	s.proxy = s.srv.Proxy(t)
 	args := append([]string{"run", s.name, "--lease=" + lossLease.String(), "--grace=" + lossGrace}, flags...)
 	args = append(args, "--", "sh", "-c", `echo $$ >"$1.pid"; `+writers[writer], "sh", s.file)
-	s.run = newInvocation(t, args...)
-	s.run.Env = append(s.run.Env, fmt.Sprintf("HOLDFAST_REDIS=redis://:%s@%s", s.srv.Password(), s.proxy.Addr()))
+	s.run = prepare(t, urlVia(s.srv, s.proxy), args...)
 	if writer == "floods" { // into a pipe without a reader
 		r, w, err := os.Pipe()
 		must(t, err)
@@ -64,8 +62,6 @@ func newScenario(t *testing.T, writer string, flags ...string) *scenario {
 	}
 	must(t, s.run.Start())
 	t.Cleanup(func() {
-		_ = s.run.Process.Signal(syscall.SIGCONT)
-		_ = s.run.Process.Kill()
 		if text, err := os.ReadFile(s.file + ".pid"); t.Failed() && err == nil { // the writer may be alive, and would write forever
 			_ = syscall.Kill(-number(t, strings.TrimSpace(string(text))), syscall.SIGKILL)
 		}
@@ -234,9 +230,8 @@ func TestRun_TakenAway(t *testing.T) {
 		srv := redistest.Start(t)
 		dir := t.TempDir()
 		ready, end := filepath.Join(dir, "ready"), filepath.Join(dir, "end")
-		i := newInvocation(t, "run", "job", "--on-loss=warn", "--lease=600ms", "--", "sh", "-c",
+		i := prepare(t, urlOf(srv), "run", "job", "--on-loss=warn", "--lease=600ms", "--", "sh", "-c",
 			`trap 'echo told' TERM; echo >"$1"; until test -e "$2"; do sleep 0.01; done; echo done`, "sh", ready, end)
-		i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
 		stderr, w, err := os.Pipe()
 		must(t, err)
 		i.Cmd.Stderr = w

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,36 +13,42 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// start starts the command; it is killed at the end of the test.
-func start(t *testing.T, url string, args ...string) *invocation {
+// prepare returns the command for a Redis, to be started; it is killed at the end of the test.
+func prepare(t *testing.T, url string, args ...string) *invocation {
 	t.Helper()
 	i := newInvocation(t, args...)
 	i.Env = append(i.Env, "HOLDFAST_REDIS="+url)
-	must(t, i.Start())
 	t.Cleanup(func() {
-		_ = i.Process.Signal(syscall.SIGCONT)
-		_ = i.Process.Kill()
+		if i.Process != nil {
+			_ = i.Process.Signal(syscall.SIGCONT)
+			_ = i.Process.Kill()
+		}
 	})
+	return i
+}
+
+// start starts the command.
+func start(t *testing.T, url string, args ...string) *invocation {
+	t.Helper()
+	i := prepare(t, url, args...)
+	must(t, i.Start())
 	return i
 }
 
 // other is another process's manager.
 func other(t *testing.T, srv *redistest.Server, opts ...holdfast.Option) *holdfast.Manager {
 	t.Helper()
-	m, err := holdfast.New(srv.Client(t), opts...)
-	must(t, err)
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	return m
+	return locktest.ManagerAsIs(t, srv.Client(t), opts...)
 }
 
 // hold locks the mutex name until the test ends.
 func hold(t *testing.T, srv *redistest.Server, name string) *holdfast.Lease {
 	t.Helper()
-	lease, err := other(t, srv).Mutex(name).Lock(t.Context())
-	must(t, err)
+	lease := locktest.MustLock(t, other(t, srv).Mutex(name))
 	t.Cleanup(func() { _ = lease.Unlock(context.Background()) })
 	return lease
 }
@@ -70,8 +75,8 @@ func awaitGone(t *testing.T, pid int) {
 func TestRun_StreamsAndEnvironment(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	i := newInvocation(t, "run", "job", "--fencing", "-v", "--", "sh", "-c", `cat; env; echo mistake >&2; read line; echo "end: $?"`)
-	i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv), tokenEnv+"=77", lockEnv+"=outer")
+	i := prepare(t, urlOf(srv), "run", "job", "--fencing", "-v", "--", "sh", "-c", `cat; env; echo mistake >&2; read line; echo "end: $?"`)
+	i.Env = append(i.Env, tokenEnv+"=77", lockEnv+"=outer")
 	i.Stdin = strings.NewReader("input\n")
 	must(t, i.Start())
 	i.exits(t, 0)
@@ -100,7 +105,7 @@ func TestRun_AfterAHandOver(t *testing.T) {
 	proxy := srv.Proxy(t)
 	lease := hold(t, srv, "job")
 	ran := filepath.Join(t.TempDir(), "ran")
-	i := start(t, fmt.Sprintf("redis://:%s@%s", srv.Password(), proxy.Addr()), "run", "job", "--", "touch", ran)
+	i := start(t, urlVia(srv, proxy), "run", "job", "--", "touch", ran)
 	// The command asks once, subscribes, and asks again. Its place has a fraction until the server has executed the
 	// second request: a release before that grants nothing, and the second request would take the whole lease.
 	redistest.Eventually(t, patience, "the command waits and listens", func() bool {

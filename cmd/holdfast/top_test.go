@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -54,15 +55,9 @@ func TestTop_HandoffsWithTokens(t *testing.T) {
 	see(0)
 	for _, m := range []*holdfast.Manager{b, a, b} {
 		next := m.Mutex("job", holdfast.WithFencing()).LockAsync(t.Context())
-		redistest.Eventually(t, patience, "it waits", func() bool {
-			return srv.Admin().LLen(t.Context(), "redisson_lock_queue:{job}").Val() == 1
-		})
+		locktest.Queued(t, srv, "redisson_lock_queue:{job}", 1)
 		must(t, held.Unlock(t.Context()))
-		r := <-next
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		held = r.Lease
+		held = locktest.Granted(t, next)
 	}
 	redistest.Want(t, see(time.Second), "~3.0", "three hand-offs in a second: %s")
 }

@@ -32,11 +32,9 @@ func TestList_Watch(t *testing.T) {
 			return err == nil && strings.Contains(string(got), text)
 		})
 	}
-	i := newInvocation(t, "ls", "--watch=100ms", "--timeout=1s", "-o", "name")
-	i.Env = append(i.Env, "HOLDFAST_REDIS="+urlOf(srv))
+	i := prepare(t, urlOf(srv), "ls", "--watch=100ms", "--timeout=1s", "-o", "name")
 	i.Cmd.Stdout, i.Cmd.Stderr = files["stdout"], files["stderr"]
 	must(t, i.Start())
-	t.Cleanup(func() { _ = i.Process.Kill() })
 	shows("stdout", "first\nfirst\n")
 	hold(t, srv, "second")
 	shows("stdout", "first\nsecond\n")
@@ -94,10 +92,9 @@ complete_it holdfast ins
 complete_it holdfast inspect ni
 complete_it holdfast ls --wai
 complete_it holdfast run free -- touch "$1"`
-	sh := newInvocation(t)
-	bash := "/bin/bash"
-	sh.Path, sh.Args, sh.Dir = bash, []string{"bash", "--norc", "-c", script, "bash", ran}, dir
-	sh.Env = append(sh.Env, "HOLDFAST_REDIS="+urlOf(srv), "PATH="+dir+":"+os.Getenv("PATH"))
+	sh := prepare(t, urlOf(srv))
+	sh.Path, sh.Args, sh.Dir = "/bin/bash", []string{"bash", "--norc", "-c", script, "bash", ran}, dir
+	sh.Env = append(sh.Env, "PATH="+dir+":"+os.Getenv("PATH"))
 	must(t, sh.Start())
 	if sh.wait(t); sh.stdout.String() != "[inspect]\n[nightly]\n[--waiting]\n[]\n" {
 		t.Errorf("bash: %q", &sh.stdout)

@@ -92,10 +92,10 @@ type handler struct {
 	allowed func(*http.Request) bool // nil: nothing can be freed
 	now     func() time.Time
 	fresh   time.Duration
-	rates   rates
 
 	mu      sync.Mutex // guards the following
 	last    *look
+	rates   rates
 	history history
 	asked   time.Time // when Redis was last queried for holders
 	holders map[waitedFor]holdfast.Info

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -195,8 +194,7 @@ func (c counter) Alarm() bool { return c.alarm && c.LastMinute > 0 }
 
 // rates remembers the figures of a minute of looks. The zero value is ready.
 type rates struct {
-	mu    sync.Mutex
-	looks []figuresAt // guarded by mu; a second apart or more, and the first is a minute old
+	looks []figuresAt // guarded by handler.mu; a second apart or more, and the first is a minute old
 }
 
 type figuresAt struct {
@@ -206,7 +204,6 @@ type figuresAt struct {
 
 // add takes a look, and returns what has changed in a minute.
 func (r *rates) add(all holdfast.Stats, now time.Time) []counter {
-	r.mu.Lock()
 	if n := len(r.looks); n == 0 || now.Sub(r.looks[n-1].at) >= time.Second {
 		r.looks = append(r.looks, figuresAt{now, all})
 	}
@@ -214,11 +211,10 @@ func (r *rates) add(all holdfast.Stats, now time.Time) []counter {
 		r.looks = r.looks[1:]
 	}
 	from := r.looks[0]
-	r.mu.Unlock()
 	counters := make([]counter, 0, len(figures))
 	for _, f := range figures {
 		c := counter{Name: f.name, Total: *f.of(&all), alarm: f.alarm, line: f.line}
-		if before := *f.of(&from.stats); c.Total > before { // another request can have looked since
+		if before := *f.of(&from.stats); c.Total > before {
 			c.LastMinute = c.Total - before
 			if took := now.Sub(from.at); took > 0 {
 				c.PerSecond = float64(c.LastMinute) / took.Seconds()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/visible"
 )
 
 // shownHolders bounds the page, of holders and of places in the queue: each holder has a form with the lock's name.
@@ -140,7 +141,7 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	}
 	now := h.now()
 	page := &lockPage{
-		At: now, App: h.app(), Process: processName(), Name: name, NameBytes: notUTF8(name), Here: []row{}, Redis: []answer{}, Events: []event{},
+		At: now, App: h.app(), Process: processName(), Name: name, NameBytes: visible.Bytes(name), Here: []row{}, Redis: []answer{}, Events: []event{},
 		Said: r.URL.Query().Get("said"), Allowed: h.allowed != nil && h.allowed(r),
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askRedis)

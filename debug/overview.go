@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/journal"
+	"github.com/holdfast-go/holdfast/internal/visible"
 )
 
 const (
@@ -182,7 +183,7 @@ func (h *handler) newLook(now time.Time) *look {
 			}
 		}
 		for _, c := range p.Contended(contended) {
-			o.Contended = append(o.Contended, struggle{c.Name, notUTF8(c.Name), c.Waits, c.Excess})
+			o.Contended = append(o.Contended, struggle{c.Name, visible.Bytes(c.Name), c.Waits, c.Excess})
 		}
 		all = sum(all, p.Stats())
 		ended.Add(p.waits())
@@ -221,7 +222,7 @@ func (o *overview) count(r row) {
 
 func newRow(l holdfast.LocalLock, manager int, now time.Time) row {
 	r := row{
-		Name: l.Name, NameBytes: notUTF8(l.Name), Manager: manager, Kind: string(l.Kind), State: string(l.State), For: since(l.Since, now),
+		Name: l.Name, NameBytes: visible.Bytes(l.Name), Manager: manager, Kind: string(l.Kind), State: string(l.State), For: since(l.Since, now),
 		Label: l.Label, Leases: l.Leases, Permits: l.Permits, WaitMode: l.WaitMode, Token: l.Token, Renewed: -1, RoundTrip: millis(l.RoundTrip),
 		Waiters: l.Waiters, WaitFor: since(l.WaitingSince, now), Waiter: l.WaiterLabel,
 		Holds: l.WaiterHolds[:min(len(l.WaiterHolds), shownHolds)],

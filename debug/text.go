@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/visible"
 )
 
 const (
@@ -16,8 +18,7 @@ const (
 	longestName = 4 << 10 // and on its own page, where one of 1 KiB may be quoted
 )
 
-// printable returns a name as it can be read: as it is, or quoted as in Go if it has anything that is invisible, or that
-// makes other text look different.
+// printable returns a name as it can be read.
 func printable(name string) string { return cut(name, longestName) }
 
 // short is for a table.
@@ -39,13 +40,7 @@ func cut(name string, most int) string {
 			text = name[:min(len(name), 4*most)]
 		}
 	}
-	quoted := !utf8.ValidString(text) || text == "" || strings.TrimSpace(text) != text
-	for _, r := range text {
-		quoted = quoted || !strconv.IsPrint(r) || r == '"'
-	}
-	if quoted {
-		text = strconv.Quote(text)
-	}
+	text = visible.Name(text)
 	runes := []rune(text)
 	if len(runes) > most || text != name && len(name) > 4*most {
 		return fmt.Sprintf("%s… (%d bytes)", string(runes[:min(len(runes), most-1)]), len(name))
@@ -73,13 +68,6 @@ func bounded(name string, raw []byte) (string, []byte) {
 		return name, raw
 	}
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(name[:longestName], ""), len(name)), nil
-}
-
-func notUTF8(name string) []byte {
-	if utf8.ValidString(name) {
-		return nil
-	}
-	return []byte(name)
 }
 
 // heads are the headings of a table's columns, which only the page's own text names.

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -179,22 +177,8 @@ func seconds(ms int64) string {
 	return fmt.Sprintf("%.1fs", (time.Duration(ms) * time.Millisecond).Seconds())
 }
 
-// printable returns a name as it may be written to a terminal: as it is, or quoted as in Go, if it has anything that a
-// terminal would act on or that is invisible.
-func printable(name string) string {
-	if name == "" || !utf8.ValidString(name) {
-		return strconv.Quote(name)
-	}
-	for i, r := range name {
-		if !strconv.IsPrint(r) || r == '"' || (i == 0 && unicode.IsSpace(r)) {
-			return strconv.Quote(name)
-		}
-	}
-	if last, _ := utf8.DecodeLastRuneInString(name); unicode.IsSpace(last) {
-		return strconv.Quote(name)
-	}
-	return name
-}
+// printable returns a name as it may be written to a terminal.
+var printable = visible.Name
 
 // style colours texts for a terminal. The zero value leaves them as they are.
 type style struct{ on bool }

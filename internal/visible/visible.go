@@ -5,9 +5,31 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// Name returns a name as it is, or quoted as in Go if it has anything that a terminal would act on, that is invisible, or that
+// makes other text look different.
+func Name(name string) string {
+	quoted := !utf8.ValidString(name) || name == "" || strings.TrimSpace(name) != name
+	for _, r := range name {
+		quoted = quoted || !strconv.IsPrint(r) || r == '"'
+	}
+	if quoted {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// Bytes returns the bytes of a name that JSON cannot have as a text; nil: it can.
+func Bytes(name string) []byte {
+	if utf8.ValidString(name) {
+		return nil
+	}
+	return []byte(name)
+}
 
 // JSON returns the same JSON with escapes for what encoding/json leaves as it is and a terminal acts on or hides: DEL, the
 // C1 controls, and characters without a shape.

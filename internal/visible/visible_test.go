@@ -23,3 +23,14 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestName(t *testing.T) {
+	for name, want := range map[string]string{
+		"stock:42": "stock:42", "größe 7": "größe 7", "": `""`, " x": `" x"`, "x ": `"x "`, `a"b`: `"a\"b"`,
+		"\x1b[2J": `"\x1b[2J"`, "a\nb": `"a\nb"`, "\xff": `"\xff"`, "rtl\u202e": `"rtl\u202e"`, "nul\x00": `"nul\x00"`,
+	} {
+		if got := Name(name); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -21,6 +21,7 @@ const (
 	benchName    = "holdfast-bench:" // begins the names of the locks
 	mostClients  = 1000              // of a server that is measured without --force
 	mostProcs    = 64
+	tripPings    = 21               // of which the median is the round trip
 	shortestHold = time.Millisecond // long enough for the other process to queue on a near server
 	holdTrips    = 4                // and on a far one: so many round trips
 )
@@ -84,11 +85,11 @@ func runBench(ctx context.Context, c *cli.Command, sites []*site) error {
 		if err != nil {
 			return err
 		}
-		one, err := roundTrip(ctx, at.client)
+		took, err := pings(ctx, at.client, tripPings)
 		if err != nil {
 			return &unavailable{err}
 		}
-		server, trip = cmp.Or(server, what), max(trip, one)
+		server, trip = cmp.Or(server, what), max(trip, took[tripPings/2])
 	}
 	if len(sites) > 1 {
 		server = fmt.Sprintf("a Redlock of %d servers, the first %s", len(sites), server)
@@ -151,25 +152,23 @@ func admit(ctx context.Context, c *cli.Command, client redis.UniversalClient) (s
 		if n := info.number("connected_clients"); n > mostClients && !c.Bool("force") {
 			return "", &coded{fmt.Errorf("not measured: the server has %d clients, and the load would slow them down; --force measures anyway", n), exitRefused}
 		}
-		if server = "redis " + printable(info["redis_version"]); info["valkey_version"] != "" {
-			server = "valkey " + printable(info["valkey_version"])
-		}
+		name, version := info.server()
+		server = name + " " + printable(version)
 	}
 	return server, nil
 }
 
-// roundTrip returns the median of a few.
-func roundTrip(ctx context.Context, client redis.UniversalClient) (time.Duration, error) {
-	took := make([]time.Duration, 0, 21)
-	for range cap(took) {
+// pings returns how long so many PINGs take, sorted.
+func pings(ctx context.Context, client redis.UniversalClient, n int) (took []time.Duration, err error) {
+	for range n {
 		begin := time.Now()
 		if err := client.Ping(ctx).Err(); err != nil {
-			return 0, err
+			return nil, err
 		}
 		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
-	return took[len(took)/2], nil
+	return took, nil
 }
 
 // handoffs returns the times from one process's Unlock to the other's grant, sorted. The turns of each are in their order.

@@ -25,16 +25,11 @@ func randomName() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // measure finds out how long Redis takes to answer, and what time it has there.
 func (d *doctor) measure(ctx context.Context) {
-	took := make([]time.Duration, 0, probePing)
-	for range probePing {
-		begin := time.Now()
-		if err := d.at.client.Ping(ctx).Err(); err != nil {
-			d.add(checkRoundTrip, failed, "", "a PING has failed: %s", plain(err))
-			return
-		}
-		took = append(took, time.Since(begin))
+	took, err := pings(ctx, d.at.client, probePing)
+	if err != nil {
+		d.add(checkRoundTrip, failed, "", "a PING has failed: %s", plain(err))
+		return
 	}
-	slices.Sort(took)
 	d.judgeRoundTrip(took)
 	begin := time.Now()
 	there, err := d.at.client.Time(ctx).Result()

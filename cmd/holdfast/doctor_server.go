@@ -31,6 +31,14 @@ func (f facts) number(name string) int64 {
 	return n
 }
 
+// server returns which server it is, and its version.
+func (f facts) server() (name, version string) {
+	if v := f["valkey_version"]; v != "" {
+		return "valkey", v
+	}
+	return "redis", f["redis_version"]
+}
+
 // lookAt checks one server's settings and reports whether it takes writes.
 func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Duration) (writable bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -73,10 +81,7 @@ func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Du
 var oldest = []int{6, 2, 14}
 
 func (d *doctor) judgeServer(info facts) {
-	name, version := "redis", info["redis_version"]
-	if v := info["valkey_version"]; v != "" {
-		name, version = "valkey", v
-	}
+	name, version := info.server()
 	what := fmt.Sprintf("%s %s, %s", name, printable(version), printable(info["redis_mode"]))
 	var parts []int
 	for _, p := range strings.Split(version, ".") {

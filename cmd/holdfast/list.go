@@ -84,7 +84,7 @@ func wanted(c *cli.Command) func(look) bool {
 	by, waiting, stale := c.String("held-by"), c.Bool("waiting"), c.Bool("stale")
 	return func(l look) bool {
 		return (!waiting || l.waiters() > 0) &&
-			(!stale || (l.State != stateOK && l.State != stateWriter)) &&
+			(!stale || l.wrong()) &&
 			(by == "" || slices.ContainsFunc(l.Holders, func(h lookHolder) bool {
 				return strings.Contains(h.Owner, by) || (h.Process != nil && strings.Contains(h.Process.String(), by))
 			}))

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/visible"
 )
 
 // Exit statuses of the commands that look, beyond exitFailed and exitUsage.
@@ -118,7 +118,7 @@ const (
 // newLook judges info by the lease that the programs use.
 func newLook(info holdfast.Info, lease time.Duration) look {
 	l := look{
-		Name: info.Name, NameBytes: notUTF8(info.Name), Kind: string(info.Kind), Held: info.Held, Holders: []lookHolder{},
+		Name: info.Name, NameBytes: visible.Bytes(info.Name), Kind: string(info.Kind), Held: info.Held, Holders: []lookHolder{},
 		More: info.More, TTL: milliseconds(info.TTL), Waiting: info.Waiters, Overdue: info.Overdue, Token: info.Token,
 	}
 	for _, h := range info.Holders {
@@ -165,6 +165,9 @@ func (l *look) judge(lease time.Duration) {
 	}
 }
 
+// wrong reports whether the state is one that a person should know.
+func (l *look) wrong() bool { return l.State != stateOK && l.State != stateWriter }
+
 // waiters counts the places in the queue and the callers beside them that are known.
 func (l *look) waiters() int { return l.Waiting + l.Inside }
 
@@ -174,13 +177,6 @@ func milliseconds(d time.Duration) int64 {
 		return -1
 	}
 	return d.Milliseconds()
-}
-
-func notUTF8(name string) []byte {
-	if strings.ToValidUTF8(name, "") == name {
-		return nil
-	}
-	return []byte(name)
 }
 
 // merge makes one look at each lock of what the servers of a Redlock know. found has the looks of each of the sites.

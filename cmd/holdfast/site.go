@@ -21,7 +21,7 @@ type site struct {
 
 // errand is what a command does at its sites.
 type errand struct {
-	check func(c *cli.Command) error                                     // of the command line, before Redis is asked; nil: there is nothing to check
+	check func(c *cli.Command) error                                     // of the command line, before Redis is asked
 	do    func(ctx context.Context, c *cli.Command, sites []*site) error // several sites are the members of a Redlock
 	coded func(err error) error                                          // gives an error its exit status
 }
@@ -37,10 +37,8 @@ func siteCommand(cmd *cli.Command, e errand) *cli.Command {
 		return e.coded(&badUsage{notUnderstood(c, err)})
 	}
 	cmd.Action = func(ctx context.Context, c *cli.Command) error {
-		if e.check != nil {
-			if err := e.check(c); err != nil {
-				return e.coded(&badUsage{notUnderstood(c, err)})
-			}
+		if err := e.check(c); err != nil {
+			return e.coded(&badUsage{notUnderstood(c, err)})
 		}
 		ctx, stop := withSignals(ctx)
 		defer stop()

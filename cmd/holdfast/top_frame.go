@@ -121,7 +121,7 @@ func (s *sightings) add(looks []look, now time.Time) []sighting {
 func (t *top) shown() []sighting {
 	var shown []sighting
 	for _, l := range t.looks {
-		if (t.filter == filterWaiting && l.waiters() == 0) || (t.filter == filterStale && (l.State == stateOK || l.State == stateWriter)) {
+		if (t.filter == filterWaiting && l.waiters() == 0) || (t.filter == filterStale && !l.wrong()) {
 			continue
 		}
 		shown = append(shown, l)

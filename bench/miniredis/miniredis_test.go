@@ -202,7 +202,9 @@ func TestMiniredis_CloseAndOutage(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
 	locks, err := holdfast.New(client)
-	redistest.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer locks.Close(t.Context())
 	closed, err := holdfast.New(client)
 	redistest.Must(t, err)

@@ -214,22 +214,7 @@ func TestSlots_MultiInCluster(t *testing.T) {
 
 // AC-86. The lock's slot moves again and again while it is in use.
 func TestReshard_UnderLoad(t *testing.T) {
-	scenario(t, clusterReshard, true, func(t *testing.T, r *row) {
-		c := redistest.StartCluster(t)
-		ms := clients(t, c, 3, r.options()...)
-		l := startLoad(name, ms, 4)
-		l.goesOn(t, 1)
-		for range r.rounds() {
-			r.faults++
-			held := locktest.MustLock(t, ms[0].Mutex(beside))
-			c.Migrate(name, c.OtherMaster(name))
-			r.judge(t, held, ms[1].Mutex(beside))
-			l.goesOn(t, 50)
-		}
-		l.finish(t, r)
-		everyClientCanLock(t, ms)
-		wantFree(t, c)
-	})
+	underLoad(t, clusterReshard, true, 150, func(c *redistest.Cluster, _ int) { c.Migrate(name, c.OtherMaster(name)) })
 }
 
 // While a slot moves, Redis answers TRYAGAIN to scripts with keys on either side.

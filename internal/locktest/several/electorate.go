@@ -7,12 +7,14 @@ package several
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -86,4 +88,18 @@ func CandidateOn(t testing.TB, clients []*redis.Client, of Side, opts ...holdfas
 	redistest.Must(t, err)
 	c.Redlock = l
 	return c
+}
+
+// Joined waits until every member is part of lease: then it is prolonged with it.
+func (all Electorate) Joined(t testing.TB, lease *holdfast.Lease) {
+	t.Helper()
+	redistest.Eventually(t, locktest.Patience, "all have joined", func() bool {
+		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
+			return srv.Admin().PTTL(t.Context(), Vote).Val() < time.Hour/2
+		}) {
+			return true
+		}
+		locktest.MustExtend(t, lease, time.Hour)
+		return false
+	})
 }

@@ -2,10 +2,8 @@ package several
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -99,20 +97,6 @@ func (all Electorate) held(t testing.TB) (n int) {
 func (all Electorate) heldBy(t *testing.T, n int) {
 	t.Helper()
 	redistest.Eventually(t, locktest.Patience, fmt.Sprintf("%d votes", n), func() bool { return all.held(t) == n })
-}
-
-// joined waits until every member is part of lease: then it is prolonged with it.
-func (all Electorate) joined(t *testing.T, lease *holdfast.Lease) {
-	t.Helper()
-	redistest.Eventually(t, locktest.Patience, "all have joined", func() bool {
-		if !slices.ContainsFunc(all, func(srv *redistest.Server) bool {
-			return srv.Admin().PTTL(t.Context(), Vote).Val() < time.Hour/2
-		}) {
-			return true
-		}
-		locktest.MustExtend(t, lease, time.Hour)
-		return false
-	})
 }
 
 // clean waits until no server has a key of the lock.

@@ -140,7 +140,7 @@ func TestRedlock_LossOfTheMajorityEndsIt(t *testing.T) {
 		all := Servers(t, 3)
 		c := all.Candidate(t, holdfast.WithLease(4*time.Second))
 		lease := locktest.MustLock(t, c)
-		all.joined(t, lease)
+		all.Joined(t, lease)
 		ctx := lease.Context(t.Context())
 		c.Managers[0].Close(t.Context())
 		if !lease.Valid() {

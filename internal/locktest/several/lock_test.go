@@ -176,7 +176,7 @@ func TestRedlock_EveryMemberJoins(t *testing.T) {
 		c := all.Candidate(t)
 		for range 200 {
 			lease := locktest.MustLock(t, c)
-			all.joined(t, lease)
+			all.Joined(t, lease)
 			locktest.MustUnlock(t, lease)
 			c.idle(t)
 		}

@@ -141,7 +141,7 @@ func TestRedlock_ReturnsWithTheMajority(t *testing.T) {
 				}
 				lease := locktest.MustLock(t, c)
 				if tc.joined {
-					all.joined(t, lease)
+					all.Joined(t, lease)
 					start, gate = time.Now(), tc.withhold(p, script)
 				} else {
 					gate.Wait(t) // the member may be asked only after Lock has returned, and is not if Unlock comes first

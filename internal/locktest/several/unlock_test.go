@@ -118,7 +118,7 @@ func TestRedlock_UnlockSaysWhichMember(t *testing.T) {
 			all := Servers(t, 3)
 			c := all.Candidate(t)
 			lease := locktest.MustLock(t, c)
-			all.joined(t, lease)
+			all.Joined(t, lease)
 			if again {
 				inner := locktest.Got(t, c.Lock, lease.Context(t.Context()))
 				locktest.MustUnlock(t, lease)
@@ -179,7 +179,7 @@ func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
 	redistest.InWorlds(t, func(t *testing.T) {
 		all := Servers(t, 3)
 		err := holdfast.Do(t.Context(), all.Candidate(t), func(_ context.Context, lease *holdfast.Lease) error {
-			all.joined(t, lease)
+			all.Joined(t, lease)
 			all[0].Admin().Del(t.Context(), Vote)
 			all[1].Pause()
 			t.Cleanup(all[1].Resume)

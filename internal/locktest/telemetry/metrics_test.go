@@ -83,6 +83,7 @@ func TestMetrics_HoldDuration(t *testing.T) {
 		<-lost.Done()
 		most := locktest.MustLock(t, m.RWMutex("e", holdfast.WithMaxHold(time.Second)).RLocker())
 		<-most.Done()
+		redistest.Eventually(t, locktest.Patience, "it is measured, just after that", func() bool { return series(t, reader, "holdfast.hold.duration")["max_hold read"] > 0 })
 		locktest.MustLock(t, m.Mutex("f"))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

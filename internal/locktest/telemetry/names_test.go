@@ -19,7 +19,7 @@ import (
 // ways are calls that fail, of a lock that is free at first.
 var ways = map[string]func(*testing.T, *renamed){
 	"Lock times out": func(t *testing.T, r *renamed) {
-		held := locktest.MustLock(t, r.on(t, r.others))
+		held := r.rival(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
 		defer cancel()
 		_, err := r.on(t, r.managers).Lock(ctx)
@@ -33,7 +33,7 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
 	},
 	"TryLock is refused": func(t *testing.T, r *renamed) {
-		held := locktest.MustLock(t, r.on(t, r.others))
+		held := r.rival(t)
 		_, err := r.on(t, r.managers).TryLock(t.Context())
 		r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
 		locktest.MustUnlock(t, held)
@@ -45,17 +45,49 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "Extend", lease.Extend(t.Context(), time.Minute), holdfast.ErrNotHeld)
 	},
 	"it is deleted": func(t *testing.T, r *renamed) {
-		lease := r.taken(t, r.on(t, r.managers))
-		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		lease := r.taken(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
+		r.remove(t)
 		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
-		r.told(t, "holdfast: lease lost")
+		r.loses(holdfast.LostDeleted, len(r.of))
+	},
+	"it is deleted, and Close finds it": func(t *testing.T, r *renamed) {
+		lease := r.taken(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
+		r.remove(t)
+		for _, m := range r.managers {
+			_ = m.Close(t.Context())
+		}
+		if err := locktest.Unlock(lease); !errors.Is(err, holdfast.ErrLeaseLost) && !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("Unlock: %v", err)
+		}
+		r.loses(holdfast.LostDeleted, len(r.of))
+		r.lost = r.lost[:len(r.of)] // the holder of a whole has closed it
+	},
+	"it is stolen": func(t *testing.T, r *renamed) {
+		lease := r.taken(t, r.on(t, r.managers, holdfast.WithLease(6*time.Second)))
+		r.remove(t)
+		thief := r.rival(t)
+		<-lease.Done()
+		r.wantGiven(t, "Err", lease.Err(), holdfast.ErrLeaseLost)
+		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
+		locktest.MustUnlock(t, thief)
+		r.loses("", len(r.of)) // a renewal has found it, or the deadline came before
+	},
+	"ForceUnlock ends it": func(t *testing.T, r *renamed) {
+		lease := r.taken(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
+		parts := len(r.managers)/2 + 1 // as many as end the lease: the others are then given back
+		for i, name := range given[:parts] {
+			redistest.Must(t, locktest.UntilAnswered(func() error { _, err := r.managers[i%len(r.managers)].ForceUnlock(t.Context(), name); return err }))
+		}
+		<-lease.Done()
+		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
+		r.loses(holdfast.LostDeleted, parts)
 	},
 	"it is lost to an Extend": func(t *testing.T, r *renamed) {
 		lease := r.taken(t, r.on(t, r.managers, holdfast.WithFixedLease(time.Minute)))
-		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		r.remove(t)
 		r.wantGiven(t, "Extend", locktest.UntilAnswered(func() error { return lease.Extend(t.Context(), time.Hour) }), holdfast.ErrLeaseLost)
 		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
-		r.told(t, "holdfast: lease lost")
+		r.loses(holdfast.LostDeleted, len(r.of))
 	},
 	"its time is over": func(t *testing.T, r *renamed) {
 		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithFixedLease(3*time.Second)))
@@ -64,6 +96,7 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "Err", lease.Err(), holdfast.ErrLeaseLost)
 		r.told(t, "holdfast: lease lost") // of each part: Unlock may give one back before its time is over
 		r.wantGiven(t, "Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
+		r.loses(holdfast.LostDeadline, len(r.of))
 	},
 	"it is held for too long": func(t *testing.T, r *renamed) {
 		lease := locktest.MustLock(t, r.on(t, r.managers, holdfast.WithLease(5*time.Second), holdfast.WithMaxHold(5*time.Second)))
@@ -81,7 +114,7 @@ var ways = map[string]func(*testing.T, *renamed){
 		r.wantGiven(t, "TryLock", err, holdfast.ErrWrongKind)
 		_, err = r.on(t, r.managers).Lock(t.Context())
 		r.wantGiven(t, "Lock", err, holdfast.ErrWrongKind)
-		r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+		r.remove(t)
 	},
 	"Redis does not answer": func(t *testing.T, r *renamed) {
 		lock := r.on(t, r.managers)
@@ -153,7 +186,7 @@ var ways = map[string]func(*testing.T, *renamed){
 }
 
 // Errors that name a lock do so as the caller gave it; what is wrong with the mapped name, or with a key, is said
-// behind that. So do spans and log lines.
+// behind that. So do spans and log lines. Each lost lease is logged once, with the reason, whatever finds that it is lost.
 func TestErrors_NameTheLockAsGiven(t *testing.T) {
 	toMulti := func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) }
 	toRedlock := func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) }
@@ -173,18 +206,10 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 		for way, fails := range ways {
 			t.Run(kind+", "+way, redistest.Worlds(func(t *testing.T) {
 				r := newRenamed(t, k.of, k.group, several.Servers(t, k.servers))
-				if kind == "read" && (way == "Lock times out" || way == "TryLock is refused") {
-					writer := locktest.MustLock(t, writeWith(r.others[0], given[0]))
-					_, err := r.on(t, r.managers).TryLock(t.Context())
-					r.wantGiven(t, "TryLock", err, holdfast.ErrNotAcquired)
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Redis has to refuse it before, on a busy machine as well
-					defer cancel()
-					_, err = r.on(t, r.managers).Lock(ctx)
-					r.wantGiven(t, "Lock", err, holdfast.ErrNotAcquired)
-					locktest.MustUnlock(t, writer)
-				} else {
-					fails(t, r)
+				if kind == "read" {
+					r.rivals = []makerWith{writeWith}
 				}
+				fails(t, r)
 				r.wantGivenElsewhere(t, way == "the key is of another kind")
 			}))
 		}
@@ -193,7 +218,7 @@ func TestErrors_NameTheLockAsGiven(t *testing.T) {
 
 // A mapper can make one lock of several names. Each caller is told of the name that it has given.
 func TestErrors_TwoNamesOfOneLock(t *testing.T) {
-	for kind, of := range map[string]maker{"mutex": mutexOf, "fair": fairOf, "write": writeOf, "read": readOf} {
+	for kind, of := range map[string]makerWith{"mutex": mutexWith, "fair": fairWith, "write": writeWith, "read": readWith} {
 		t.Run(kind, func(t *testing.T) {
 			redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
 				log, option := locktest.Logged()
@@ -294,44 +319,4 @@ func TestErrors_TwoNamesOfADowngrade(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
-}
-
-// So do several locks as one, each part by the name that it was given there.
-func TestErrors_TwoNamesOfParts(t *testing.T) {
-	for kind, group := range map[string]func(...holdfast.Locker) (holdfast.Locker, error){
-		"multi":   func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) },
-		"redlock": func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) },
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			log, option := locktest.Logged()
-			var known []*holdfast.Lease
-			var locks []holdfast.Locker
-			all := several.Servers(t, 3)
-			for i, srv := range all {
-				m := locktest.ManagerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
-				known = append(known, locktest.MustLock(t, m.RWMutex(given[i]).RLocker())) // the lock stays known by this name
-				locks = append(locks, m.RWMutex(strings.ToUpper(given[i]), holdfast.WithFixedLease(10*time.Second)).RLocker())
-			}
-			l, err := group(locks...)
-			redistest.Must(t, err)
-			lease := locktest.MustLock(t, l)
-			for i, srv := range all {
-				redistest.Eventually(t, locktest.Patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })
-				srv.Admin().Del(t.Context(), given[i])
-			}
-			err = locktest.UntilAnswered(func() error { return lease.Extend(t.Context(), time.Minute) })
-			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
-				t.Errorf("Extend: %v", err)
-			}
-			err = locktest.Unlock(lease)
-			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
-				t.Errorf("Unlock: %v", err)
-			}
-			for i, l := range known {
-				redistest.Eventually(t, locktest.Patience, "it is told", func() bool { return len(log.With("lease lost lock="+strings.ToUpper(given[i])+" ")) == 1 })
-				locktest.WantErr(t, locktest.Unlock(l), holdfast.ErrLeaseLost, nil)
-			}
-		})
-	}
 }

@@ -25,9 +25,12 @@ type renamed struct {
 	managers []*holdfast.Manager
 	others   []*holdfast.Manager // of another process
 	of       []makerWith         // of the parts
+	rivals   []makerWith         // what excludes them
 	group    func(...holdfast.Locker) (holdfast.Locker, error)
-	names    []string // that errors may have
-	keys     []string // of the parts
+	names    []string            // that errors may have
+	keys     []string            // of the parts
+	lost     []string            // what is logged as lost; nil: anything
+	reason   holdfast.LostReason // of that; empty: any
 	log      *locktest.Lines
 	spans    *tracetest.SpanRecorder
 }
@@ -56,7 +59,7 @@ var given = []string{"n0", "n1", "n2"}
 
 func newRenamed(t *testing.T, of []makerWith, group func(...holdfast.Locker) (holdfast.Locker, error), servers several.Electorate) *renamed {
 	t.Helper()
-	r := &renamed{all: servers, of: of, group: group, names: slices.Clone(given[:len(of)]), spans: tracetest.NewSpanRecorder()}
+	r := &renamed{all: servers, of: of, rivals: of, group: group, names: slices.Clone(given[:len(of)]), spans: tracetest.NewSpanRecorder()}
 	if len(of) > 1 {
 		r.names = append(r.names, strings.Join(r.names, "+"))
 	}
@@ -74,11 +77,17 @@ func newRenamed(t *testing.T, of []makerWith, group func(...holdfast.Locker) (ho
 	return r
 }
 
-// on returns the lock of one of the two processes.
+// on returns the lock of managers.
 func (r *renamed) on(t *testing.T, managers []*holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
 	t.Helper()
+	return r.made(t, r.of, managers, opts...)
+}
+
+// made returns the lock of managers, of such parts.
+func (r *renamed) made(t *testing.T, parts []makerWith, managers []*holdfast.Manager, opts ...holdfast.LockOption) holdfast.Locker {
+	t.Helper()
 	var locks []holdfast.Locker
-	for i, of := range r.of {
+	for i, of := range parts {
 		locks = append(locks, of(managers[i%len(managers)], given[i], opts...))
 	}
 	if r.group == nil {
@@ -87,6 +96,28 @@ func (r *renamed) on(t *testing.T, managers []*holdfast.Manager, opts ...holdfas
 	l, err := r.group(locks...)
 	redistest.Must(t, err)
 	return l
+}
+
+// rival returns a lease of the other process, which has all parts.
+func (r *renamed) rival(t *testing.T) *holdfast.Lease {
+	t.Helper()
+	lease := locktest.MustLock(t, r.made(t, r.rivals, r.others))
+	allHeld(t, r.others, len(r.of))
+	return lease
+}
+
+// remove deletes the parts.
+func (r *renamed) remove(t *testing.T) {
+	t.Helper()
+	r.each(func(srv *redistest.Server, key string) { srv.Admin().Del(t.Context(), key) })
+}
+
+// loses says of how many parts it is logged that they are lost, once each, and of a Redlock that is lost with them, and why.
+func (r *renamed) loses(reason holdfast.LostReason, parts int) {
+	r.reason, r.lost = reason, slices.Clone(given[:parts])
+	if len(r.all) > 1 {
+		r.lost = append(r.lost, r.names[len(r.names)-1])
+	}
 }
 
 // each calls do with each part's server and key.
@@ -118,8 +149,13 @@ func (r *renamed) wantGiven(t *testing.T, what string, err, is error) {
 // held waits until all parts are held, as their process knows: a Redlock has its last one later.
 func (r *renamed) held(t *testing.T) {
 	t.Helper()
+	allHeld(t, r.managers, len(r.of))
+}
+
+func allHeld(t *testing.T, managers []*holdfast.Manager, parts int) {
+	t.Helper()
 	redistest.Eventually(t, locktest.Patience, "all parts are held", func() bool {
-		return r.sum(func(s holdfast.Stats) int { return s.Held }) == len(r.of)
+		return total(managers, func(s holdfast.Stats) int { return s.Held }) == parts
 	})
 }
 
@@ -127,7 +163,7 @@ func (r *renamed) held(t *testing.T) {
 // was deleted, for the same owner.
 func (r *renamed) taken(t *testing.T, lock holdfast.Locker) *holdfast.Lease {
 	t.Helper()
-	troubles := func() int { return r.sum(func(s holdfast.Stats) int { return int(s.Troubles) }) }
+	troubles := func() int { return total(r.managers, func(s holdfast.Stats) int { return int(s.Troubles) }) }
 	for end := time.Now().Add(4 * locktest.Patience); time.Now().Before(end); {
 		before := troubles()
 		lease := locktest.MustLock(t, lock)
@@ -141,9 +177,9 @@ func (r *renamed) taken(t *testing.T, lock holdfast.Locker) *holdfast.Lease {
 	return nil
 }
 
-// sum adds up a figure of the managers.
-func (r *renamed) sum(of func(holdfast.Stats) int) (n int) {
-	for _, m := range r.managers {
+// total adds up a figure of managers.
+func total(managers []*holdfast.Manager, of func(holdfast.Stats) int) (n int) {
+	for _, m := range managers {
 		n += of(m.Stats())
 	}
 	return n
@@ -175,6 +211,15 @@ func (r *renamed) wantGivenElsewhere(t *testing.T, ofAKey bool) {
 	}
 	if got := r.log.With("mapped:"); len(got) > 0 {
 		t.Errorf("%q", got)
+	}
+	for _, name := range r.lost {
+		line := "WARN holdfast: lease lost lock=" + name + " reason=" + string(r.reason)
+		if got := r.log.With(line); len(got) != 1 {
+			t.Errorf("%q, want one %q", got, line)
+		}
+	}
+	if got := r.log.With("lease lost"); r.lost != nil && len(got) != len(r.lost) {
+		t.Errorf("%q, want %d lines", got, len(r.lost))
 	}
 }
 
@@ -217,5 +262,45 @@ func TestErrors_OfAMappedName(t *testing.T) {
 	}
 	if info := locktest.Inspected(t, m, "n"); info.Name != "n" {
 		t.Errorf("Inspect of %q", info.Name)
+	}
+}
+
+// Several locks as one name each part by the name that it was given there.
+func TestErrors_TwoNamesOfParts(t *testing.T) {
+	for kind, group := range map[string]func(...holdfast.Locker) (holdfast.Locker, error){
+		"multi":   func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewMulti(locks...) },
+		"redlock": func(locks ...holdfast.Locker) (holdfast.Locker, error) { return holdfast.NewRedlock(locks...) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			log, option := locktest.Logged()
+			var known []*holdfast.Lease
+			var locks []holdfast.Locker
+			all := several.Servers(t, 3)
+			for i, srv := range all {
+				m := locktest.ManagerOn(t, srv, option, holdfast.WithNameMapper(strings.ToLower))
+				known = append(known, locktest.MustLock(t, m.RWMutex(given[i]).RLocker())) // the lock stays known by this name
+				locks = append(locks, m.RWMutex(strings.ToUpper(given[i]), holdfast.WithFixedLease(10*time.Second)).RLocker())
+			}
+			l, err := group(locks...)
+			redistest.Must(t, err)
+			lease := locktest.MustLock(t, l)
+			for i, srv := range all {
+				redistest.Eventually(t, locktest.Patience, "it is held twice", func() bool { return srv.Admin().HLen(t.Context(), given[i]).Val() == 3 })
+				srv.Admin().Del(t.Context(), given[i])
+			}
+			err = locktest.UntilAnswered(func() error { return lease.Extend(t.Context(), time.Minute) })
+			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
+				t.Errorf("Extend: %v", err)
+			}
+			err = locktest.Unlock(lease)
+			if lost := (*holdfast.LostError)(nil); !errors.As(err, &lost) || lost.Name != strings.ToUpper(lost.Name) {
+				t.Errorf("Unlock: %v", err)
+			}
+			for i, l := range known {
+				redistest.Eventually(t, locktest.Patience, "it is told", func() bool { return len(log.With("lease lost lock="+strings.ToUpper(given[i])+" ")) == 1 })
+				locktest.WantErr(t, locktest.Unlock(l), holdfast.ErrLeaseLost, nil)
+			}
+		})
 	}
 }

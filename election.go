@@ -169,7 +169,7 @@ func checkProclaimed(call, value string) error {
 // begin tells Redis that t leads, and what it says. It reports false if the lease has ended before that was confirmed, or it was not
 // for so long that another candidate should try, and with an error if it will not be.
 func (t *Term) begin(ctx context.Context, value string) (seated bool, err error) {
-	if t.lease.inner().Mode() == lock.Reentry.String() {
+	if (*engine.Lease)(t.lease).Mode() == lock.Reentry.String() {
 		return false, engine.NewError(ErrWouldDeadlock, t.lease.Name(), errLeads)
 	}
 	end := time.Now().Add(t.election.seat.lock.Terms.TTL)

@@ -223,3 +223,19 @@ func badCall(ctx context.Context, call string, h *handle) error {
 	}
 	return missing(call, "context")
 }
+
+// made reports whether New has made m: it is not nil, nor a zero value.
+func (m *Manager) made() bool { return m != nil && m.engine != nil }
+
+// check refuses a call of a manager's method.
+func (m *Manager) check(ctx context.Context, call string) error {
+	switch {
+	case m == nil:
+		return missing(call, "manager")
+	case !m.made():
+		return &OptionError{call, nil, call + ": New has not made this Manager"}
+	case ctx == nil:
+		return missing(call, "context")
+	}
+	return nil
+}

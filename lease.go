@@ -26,22 +26,14 @@ import (
 // [ErrInvalidOption].
 type Lease engine.Lease
 
-// inner is l for the engine: the same object, which costs no second one, or the one that l is a copy of.
-// It is nil if l is, or is a zero value.
-func (l *Lease) inner() *engine.Lease {
-	if l == nil {
-		return nil
-	}
-	return (*engine.Lease)(l).Self()
-}
-
 // Name returns the name of the lock as the caller gave it, before any name mapper. For several
 // locks it returns their names with + between.
 func (l *Lease) Name() string {
-	if l.check("Name") != nil {
+	in, err := l.check("Name")
+	if err != nil {
 		return ""
 	}
-	return l.inner().Name()
+	return in.Name()
 }
 
 // FencingToken returns the fencing token of the grant. It returns [ErrInvalidOption] if the lock was
@@ -56,26 +48,28 @@ func (l *Lease) Name() string {
 //
 // The counter lives in Redis, so tokens are as durable as Redis's data.
 func (l *Lease) FencingToken() (uint64, error) {
-	if err := l.check("FencingToken"); err != nil {
+	in, err := l.check("FencingToken")
+	if err != nil {
 		return 0, err
 	}
-	if token := l.Token(); token != 0 {
+	if token := in.Token(); token != 0 {
 		return token, nil
 	}
 	why := "was taken without WithFencing"
-	if l.inner().IsSeveral() {
+	if in.IsSeveral() {
 		why = "is several locks, which have no common token"
 	}
-	return 0, &OptionError{"WithFencing", nil, "FencingToken: lock " + wire.Quote(l.Name()) + " " + why}
+	return 0, &OptionError{"WithFencing", nil, "FencingToken: lock " + wire.Quote(in.Name()) + " " + why}
 }
 
 // Token is [Lease.FencingToken] for logs and traces: it returns 0 if there is no token. Do not pass it
 // to a resource, which may take 0 for a token.
 func (l *Lease) Token() uint64 {
-	if l.check("Token") != nil {
+	in, err := l.check("Token")
+	if err != nil {
 		return 0
 	}
-	return l.inner().Token()
+	return in.Token()
 }
 
 // Deadline returns the time until which the lease claims exclusivity if no answer comes from Redis
@@ -83,10 +77,11 @@ func (l *Lease) Token() uint64 {
 // seconds away, until the first renewal 25 ms later. Only the deadline of a Redlock can move back,
 // when a member is lost.
 func (l *Lease) Deadline() time.Time {
-	if l.check("Deadline") != nil {
+	in, err := l.check("Deadline")
+	if err != nil {
 		return time.Time{}
 	}
-	return l.inner().Deadline()
+	return in.Deadline()
 }
 
 // Valid reports, without I/O, whether the lease is held and now is before [Lease.Deadline].
@@ -95,28 +90,31 @@ func (l *Lease) Deadline() time.Time {
 // and the second can be changed. [Lease.Err] may still be nil when Valid returns false, because a
 // timer sets it. Valid narrows, but cannot close, the window in which a paused holder can do harm.
 func (l *Lease) Valid() bool {
-	if l.check("Valid") != nil {
+	in, err := l.check("Valid")
+	if err != nil {
 		return false
 	}
-	return l.inner().Valid()
+	return in.Valid()
 }
 
 // Err returns nil while the lease is held, and then the reason why it ended: [ErrReleased],
 // [ErrLeaseLost] (a *[LostError]), [ErrMaxHold] or [ErrClosed].
 func (l *Lease) Err() error {
-	if err := l.check("Err"); err != nil {
+	in, err := l.check("Err")
+	if err != nil {
 		return err
 	}
-	return l.inner().Err()
+	return in.Err()
 }
 
 // Done returns a channel that is closed when the lease ends, for whatever reason. Each call returns
 // the same channel.
 func (l *Lease) Done() <-chan struct{} {
-	if l.check("Done") != nil {
+	in, err := l.check("Done")
+	if err != nil {
 		return noLease
 	}
-	return l.inner().Done()
+	return in.Done()
 }
 
 // noLease is the closed channel of Done of a nil lease.
@@ -145,13 +143,14 @@ var noLease = func() chan struct{} { c := make(chan struct{}); close(c); return 
 // the trace only, and may be nil. Several locks are released at the same time. Unlock waits for all
 // locks of a Multi, and for a majority of a Redlock's members, while the others go on.
 func (l *Lease) Unlock(ctx context.Context) error {
-	if err := l.check("Unlock"); err != nil {
+	in, err := l.check("Unlock")
+	if err != nil {
 		return err
 	}
 	if ctx == nil {
 		ctx = context.Background() // the lock must not stay held for that
 	}
-	return l.inner().Unlock(ctx)
+	return in.Unlock(ctx)
 }
 
 // UnlockInto is [Lease.Unlock] for a defer statement. It joins the error of Unlock to *err, which is the
@@ -170,13 +169,13 @@ func (l *Lease) Unlock(ctx context.Context) error {
 // *err contains the error already, and nothing if the lease was unlocked before. UnlockInto panics with
 // an *[OptionError] if err is nil, after it has unlocked.
 func (l *Lease) UnlockInto(ctx context.Context, err *error) {
-	ended := l.check("UnlockInto")
+	in, ended := l.check("UnlockInto")
 	switch {
 	case ended != nil:
-	case l.Err() != ErrReleased:
+	case in.Err() != ErrReleased:
 		ended = l.Unlock(ctx)
 	default:
-		if ended = l.inner().UnlockAgain(ctx); errors.Is(ended, ErrNotHeld) {
+		if ended = in.UnlockAgain(ctx); errors.Is(ended, ErrNotHeld) {
 			ended = nil
 		}
 	}
@@ -211,7 +210,8 @@ func (l *Lease) UnlockInto(ctx context.Context, err *error) {
 // majority of a Redlock's members, while the others go on. After an error some of the locks may
 // last longer.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
-	if err := l.check("Extend"); err != nil {
+	in, err := l.check("Extend")
+	if err != nil {
 		return err
 	}
 	if ctx == nil {
@@ -221,24 +221,26 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if checkLease(&bad, "Extend", d); bad != nil {
 		return bad
 	}
-	switch ended := l.inner().StillHeld(); {
+	switch ended := in.StillHeld(); {
 	case ended != nil:
 		return ended
-	case l.inner().LimitedTo(d):
+	case in.LimitedTo(d):
 		return &OptionError{"Extend", d, "must not go beyond the end that WithMaxHold sets"}
 	}
-	return l.inner().Extend(ctx, d)
+	return in.Extend(ctx, d)
 }
 
-// check refuses a call of a lease's method.
-func (l *Lease) check(call string) error {
-	switch {
-	case l == nil:
-		return missing(call, "lease")
-	case l.inner() == nil: // a zero value
-		return &OptionError{call, nil, call + ": no lock has granted this lease"}
+// check returns l for the engine: the same object, which costs no second one, or the one that l is a copy of. It refuses a call of a
+// method of no lease.
+func (l *Lease) check(call string) (*engine.Lease, error) {
+	if l == nil {
+		return nil, missing(call, "lease")
 	}
-	return nil
+	in := (*engine.Lease)(l).Self()
+	if in == nil { // l is a zero value
+		return nil, &OptionError{call, nil, call + ": no lock has granted this lease"}
+	}
+	return in, nil
 }
 
 // Context returns a context derived from parent that carries the lease: a Lock of the same lock
@@ -257,12 +259,13 @@ func (l *Lease) Context(parent context.Context) context.Context {
 	if parent == nil {
 		panic(missing("Lease.Context", "parent"))
 	}
-	if err := l.check("Context"); err != nil {
+	in, err := l.check("Context")
+	if err != nil {
 		ctx, cancel := context.WithCancelCause(parent)
 		cancel(err)
 		return ctx
 	}
-	return l.inner().Context(parent)
+	return in.Context(parent)
 }
 
 // WithoutOwner returns a copy of ctx that carries no lease. A Lock under it competes with the locks that

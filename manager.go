@@ -212,19 +212,3 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	return m.engine.Close(ctx)
 }
-
-// made reports whether New has made m: it is not nil, nor a zero value.
-func (m *Manager) made() bool { return m != nil && m.engine != nil }
-
-// check refuses a call of a manager's method.
-func (m *Manager) check(ctx context.Context, call string) error {
-	switch {
-	case m == nil:
-		return missing(call, "manager")
-	case !m.made():
-		return &OptionError{call, nil, call + ": New has not made this Manager"}
-	case ctx == nil:
-		return missing(call, "context")
-	}
-	return nil
-}

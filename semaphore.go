@@ -186,8 +186,9 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 
 // Permits returns how many permits of a [Semaphore] the lease has; 0: it is of another kind, or of several locks.
 func (l *Lease) Permits() int {
-	if l.check("Permits") != nil {
+	in, err := l.check("Permits")
+	if err != nil {
 		return 0
 	}
-	return l.inner().Permits()
+	return in.Permits()
 }

@@ -57,7 +57,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	if err := checkProclaimed("Proclaim", value); err != nil {
 		return err
 	}
-	if err := t.lease.inner().StillHeld(); err != nil {
+	if err := (*engine.Lease)(t.lease).StillHeld(); err != nil {
 		return err
 	}
 	heard, err := t.say(ctx, &value)
@@ -111,7 +111,7 @@ func (t *Term) say(ctx context.Context, value *string) (heard bool, err error) {
 func (t *Term) newsLocked(value string, leads int) []any {
 	t.news++
 	keys := wire.ElectionKeys(t.election.seat.lock.Mapped)[:2]
-	return append(keys, t.lease.inner().Owner(), t.Number(), t.news, value, leads, t.election.seat.m.engine.Process.Publish)
+	return append(keys, (*engine.Lease)(t.lease).Owner(), t.Number(), t.news, value, leads, t.election.seat.m.engine.Process.Publish)
 }
 
 func (t *Term) send(ctx context.Context, args []any) (heard bool, err error) {

@@ -31,7 +31,8 @@ import (
 //
 // Detach blocks for as long as [Lease.Unlock] does, whether ctx is done or not: ctx carries the trace only. It sends one command.
 func (l *Lease) Detach(ctx context.Context, d time.Duration) (ticket string, err error) {
-	if err := l.check("Detach"); err != nil {
+	in, err := l.check("Detach")
+	if err != nil {
 		return "", err
 	}
 	if ctx == nil {
@@ -40,10 +41,10 @@ func (l *Lease) Detach(ctx context.Context, d time.Duration) (ticket string, err
 	if checkLease(&err, "Detach", d); err != nil {
 		return "", err
 	}
-	if l.inner().IsSeveral() {
+	if in.IsSeveral() {
 		return "", &OptionError{"Detach", nil, "Detach: lock " + wire.Quote(l.Name()) + " is several locks"}
 	}
-	t, err := l.inner().Detach(ctx, d)
+	t, err := in.Detach(ctx, d)
 	if t == nil {
 		return "", err
 	}

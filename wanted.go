@@ -11,10 +11,11 @@ package holdfast
 // the channel, unless the Manager asks just while a TryLock waits for the holder's answer ([WithLinger]). For several locks it is
 // closed when another owner waits for one of them.
 func (l *Lease) Wanted() <-chan struct{} {
-	if l.check("Wanted") != nil {
+	in, err := l.check("Wanted")
+	if err != nil {
 		return unwanted
 	}
-	return l.inner().Wanted()
+	return in.Wanted()
 }
 
 // unwanted is the open channel of Wanted of a nil lease.

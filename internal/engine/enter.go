@@ -162,7 +162,7 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 		label = labelOf(ctx)
 	}
 	var ev event
-	ev.begin(h.engine)
+	ev.Begin(&h.engine.world, &h.engine.Settings)
 	e, v := h.lockEntry()
 	if v != nil {
 		return nil, nil, nil, h.engine.explain(h.Name, v)
@@ -192,25 +192,6 @@ func (eng *Engine) shut() error {
 		return command.ErrClientClosed
 	}
 	return nil
-}
-
-// lockEntry returns the lock's entry with its mu locked. If there is none, it is the one that the last caller left, or a new
-// one.
-func (h *Lock) lockEntry() (*entry, *lock.Verdict) {
-	e := h.entry.Load()
-	for {
-		if e != nil {
-			e.mu.Lock()
-			if !e.lock.IsOver() || h.engine.recallLocked(e) {
-				return e, nil
-			}
-			e.mu.Unlock() // its successor is in the registry
-		}
-		var v *lock.Verdict
-		if e, v = h.engine.entry(h.named); v != nil {
-			return nil, v
-		}
-	}
 }
 
 // leave takes w, whose ctx is done, out of the queue. If the lock was granted at the same moment, it is released:

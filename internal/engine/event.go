@@ -46,13 +46,10 @@ var (
 	rooms  = sync.Pool{New: func() any { return new(lock.Effects) }} // for the effects of one event at a time
 )
 
-// begin begins an event.
-func (ev *event) begin(eng *Engine) { ev.Begin(&eng.world, &eng.Settings) }
-
 // do is an event of an entry.
 func (e *entry) do(step func(m *lock.Moment)) {
 	p := events.Get().(*pooled)
-	p.begin(e.engine)
+	p.Begin(&e.engine.world, &e.engine.Settings)
 	e.mu.Lock()
 	step(&p.Moment)
 	e.engine.end(&p.event, e)
@@ -164,7 +161,7 @@ func (eng *Engine) perform(ev *event) {
 		w.tell()
 	}
 	if ev.Gone != nil {
-		ev.gone.Announce()
+		ev.gone.Announce(eng)
 	}
 	after := ev.after
 	if x := ev.Room; x != nil {
@@ -213,14 +210,14 @@ func (eng *Engine) announce(d *lock.Ended, leases []Ended) {
 	case lock.Lost:
 		eng.Telemetry.Lost(string(d.Reason))
 		eng.Stats.Lost.Add(1)
-		announceAll(leases)
+		eng.announceAll(leases)
 		eng.Journal.Lost(nameOf(d.Lock, d.Lease), string(d.Reason))
 	case lock.LimitReached:
 		eng.Stats.Lost.Add(1)
-		announceAll(leases)
+		eng.announceAll(leases)
 		eng.Journal.MaxHold(nameOf(d.Lock, d.Lease), d.Limit)
 	case lock.ByClose:
-		announceAll(leases)
+		eng.announceAll(leases)
 	case lock.GivenBack:
 		for _, e := range leases {
 			e.tell()
@@ -253,17 +250,6 @@ func (w *world) Chance(n int64) int64 { return w.eng.Chance(n) }
 func (w *world) Number(n int) uint64 { return w.eng.holds.Add(uint64(n)) - uint64(n) + 1 }
 
 func (w *world) Silence() error { return w.eng.Executor.Silence() }
-
-func (w *world) Facts() lock.Facts {
-	f := lock.Facts{Inbox: lock.Unheard, Session: w.session(), RoundTrip: w.eng.Executor.RoundTrip(), First: w.eng.Executor.FirstWithin()}
-	switch s := w.eng.Subscriber; {
-	case s.Live(w.channel):
-		f.Inbox = lock.Heard
-	case s.Denied(w.channel):
-		f.Inbox = lock.InboxDenied
-	}
-	return f
-}
 
 func (w *world) Room() *lock.Effects { return rooms.Get().(*lock.Effects) }
 

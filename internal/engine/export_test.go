@@ -65,7 +65,7 @@ func (x Inside) SetEnd(at time.Time) {
 func (x Inside) ReachLimitLocked() (announce func()) {
 	eng := x.e.engine
 	ev := new(event)
-	ev.begin(eng)
+	ev.Begin(&eng.world, &eng.Settings)
 	x.e.lock.ReachLimit(&ev.Moment, x.limit)
 	eng.performOrdered(ev, ev.Room)
 	x.e.sync(ev)
@@ -97,7 +97,7 @@ func (x Inside) WakeUp() bool {
 // PollAfter is after how long a waiter asks again.
 func (eng *Engine) PollAfter(ttl time.Duration) time.Duration {
 	var ev event
-	ev.begin(eng)
+	ev.Begin(&eng.world, &eng.Settings)
 	return new(lock.Lock).PollAfter(&ev.Moment, ttl)
 }
 

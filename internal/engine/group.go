@@ -107,7 +107,7 @@ func (g *group) partEnded(p *Lease, err error) {
 		}
 		gone := g.endLocked(err)
 		g.mu.Unlock()
-		gone.Announce()
+		gone.Announce(g.of.engine)
 		g.logLoss(err)
 		for _, x := range rest {
 			if set {

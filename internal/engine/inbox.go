@@ -66,6 +66,19 @@ func (b *inbox) Rely() uint64 {
 // session numbers the subscription. Messages may arrive before Subscribed has counted it.
 func (b *inbox) session() uint64 { return b.sessions.Load() + 1 }
 
+// Facts says whether the process hears its inbox, and what else an event may want to know.
+func (b *inbox) Facts() lock.Facts {
+	eng := b.engine
+	f := lock.Facts{Inbox: lock.Unheard, Session: b.session(), RoundTrip: eng.Executor.RoundTrip(), First: eng.Executor.FirstWithin()}
+	switch s := eng.Subscriber; {
+	case s.Live(b.channel):
+		f.Inbox = lock.Heard
+	case s.Denied(b.channel):
+		f.Inbox = lock.InboxDenied
+	}
+	return f
+}
+
 // Relied is called by the subscriber.
 func (b *inbox) Relied() bool { return b.relying.Load() > 0 }
 

@@ -22,6 +22,25 @@ const (
 	unused                  // the entry has such a place, and has been forgotten
 )
 
+// lockEntry returns the lock's entry with its mu locked. If there is none, it is the one that the last caller left, or a new
+// one.
+func (h *Lock) lockEntry() (*entry, *lock.Verdict) {
+	e := h.entry.Load()
+	for {
+		if e != nil {
+			e.mu.Lock()
+			if !e.lock.IsOver() || h.engine.recallLocked(e) {
+				return e, nil
+			}
+			e.mu.Unlock() // its successor is in the registry
+		}
+		var v *lock.Verdict
+		if e, v = h.engine.entry(h.named); v != nil {
+			return nil, v
+		}
+	}
+}
+
 // entry returns the entry of a lock, which may have been forgotten; a new one if the registry has none.
 func (eng *Engine) entry(n *named) (*entry, *lock.Verdict) {
 	eng.mu.Lock()

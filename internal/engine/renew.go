@@ -23,17 +23,17 @@ const renewBatch = 100
 // that are to keep their places in the queues of fair locks.
 func (eng *Engine) renew(due []*lock.Hold) {
 	batches := make(map[batchKey][]*lock.Hold)
+	longest := 0 // of the names
 	for _, h := range due {
-		if key, ok := batchOf(h); ok {
+		e := entryOf(h.Of())
+		longest = max(longest, len(e.mapped()))
+		if key, ok := e.batchOf(h); ok {
 			batches[key] = append(batches[key], h)
 		}
 	}
 	var calls []*command.Call
 	for key, holds := range batches {
-		most, longest := 0, 0
-		for _, h := range holds {
-			longest = max(longest, len(entryOf(h.Of()).mapped()))
-		}
+		most := 0
 		switch {
 		case key.queue != nil:
 			most = lock.KeepBatch
@@ -63,8 +63,7 @@ type batchKey struct {
 }
 
 // batchOf tells which request h goes into; false if it has ended since.
-func batchOf(h *lock.Hold) (batchKey, bool) {
-	e := entryOf(h.Of())
+func (e *entry) batchOf(h *lock.Hold) (batchKey, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if h.IsStanding() {
@@ -179,7 +178,7 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // Stranded is called by the executor when the connection is dead: with a short lease the scheduler
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
-	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := batchOf(h); return !ok })
+	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := entryOf(h.Of()).batchOf(h); return !ok })
 	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.ttl, live...)) {
 		r.again.Store(true)
 	}

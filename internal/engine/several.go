@@ -148,7 +148,7 @@ func enterAll(ctx context.Context, locks []*Lock, trace context.Context) (*sweep
 	s := &sweep{}
 	eng, label := locks[0].engine, labelOf(ctx)
 	var ev event
-	ev.begin(eng)
+	ev.Begin(&eng.world, &eng.Settings)
 	defer func() {
 		for _, e := range s.entries {
 			e.lock.Step(&ev.Moment) // one that was made for nothing is forgotten

@@ -45,7 +45,7 @@ func (l *Lease) detach(d time.Duration, trace context.Context) (*wire.Ticket, er
 	e := l.entry()
 	told := e.engine.newReady()
 	var ev event
-	ev.begin(e.engine)
+	ev.Begin(&e.engine.world, &e.engine.Settings)
 	e.mu.Lock()
 	t := wire.NewTicket(wire.Ticket{
 		Kind: ticketKinds[l.in().Hold().Kind].letter, Giver: e.engine.Process.Owners, Key: e.mapped(), Name: l.Name(), Token: l.Token(), For: d, Permits: l.Permits(),
@@ -84,7 +84,7 @@ func (h *Lock) attach(ctx context.Context, t *wire.Ticket, trace context.Context
 		return nil, eng.explain(h.Name, v)
 	}
 	var ev event
-	ev.begin(eng)
+	ev.Begin(&eng.world, &eng.Settings)
 	hold := e.lock.Attaching(&ev.Moment, &h.Terms.Terms, h.Kind)
 	eng.end(&ev, e)
 	eng.report(lock.CloseReport{More: 1}) // Close waits, so that the lock can go back

@@ -91,7 +91,7 @@ func eventIn(f *ast.FuncDecl) (begins, ends bool) {
 			return true
 		}
 		if f, ok := call.Fun.(*ast.SelectorExpr); ok {
-			begins = begins || f.Sel.Name == "begin" && isEvent(f.X)
+			begins = begins || f.Sel.Name == "Begin" && isEvent(f.X)
 			ends = ends || f.Sel.Name == "end" && len(call.Args) > 1
 			if of, ok := f.X.(*ast.SelectorExpr); ok && f.Sel.Name == "Unlock" && of.Sel.Name == "mu" {
 				x, ok := of.X.(*ast.Ident)

@@ -47,7 +47,7 @@ func (g *group) unlock(ctx context.Context) error {
 	for _, p := range parts { // before anything that may take time: all were valid if the lease was
 		begun[p] = p.beginUnlock(ctx, at)
 	}
-	gone.Announce()
+	gone.Announce(g.of.engine)
 	for _, p := range lost {
 		p.settle()
 	}

@@ -14,7 +14,7 @@ import (
 // Unlock gives up the lease.
 func (l *Lease) Unlock(ctx context.Context) error {
 	ctx, op := l.observe(ctx, !part)
-	err := l.unlock(ctx, op)
+	err := l.unlock(ctx, op.Trace())
 	unlocked(op, err)
 	return err
 }
@@ -22,13 +22,14 @@ func (l *Lease) Unlock(ctx context.Context) error {
 // UnlockAgain is Unlock of a lease that was unlocked before: it is not observed.
 func (l *Lease) UnlockAgain(ctx context.Context) error { return l.unlock(ctx, nil) }
 
-// unlock is Unlock as what op observes; nil: it is not observed.
-func (l *Lease) unlock(ctx context.Context, op *telemetry.Operation) error {
-	if g := l.several(); g != nil {
-		return g.unlock(ctx)
+// unlock is Unlock, not observed. trace is the parent of the spans of requests; nil: none.
+func (l *Lease) unlock(ctx, trace context.Context) error {
+	e := l.entry()
+	if e == nil {
+		return l.few().group.unlock(ctx)
 	}
-	u := unlocking{lease: l}
-	u.begin(time.Now(), op.Trace())
+	u := unlocking{lease: l, entry: e}
+	u.begin(time.Now(), trace)
 	return u.wait()
 }
 
@@ -36,7 +37,7 @@ func (l *Lease) unlock(ctx context.Context, op *telemetry.Operation) error {
 // answer.
 func (l *Lease) beginUnlock(ctx context.Context, at time.Time) (wait func() error) {
 	_, op := l.observe(ctx, part)
-	u := unlocking{lease: l}
+	u := unlocking{lease: l, entry: l.entry()}
 	u.begin(at, op.Trace())
 	return func() error {
 		err := u.wait()
@@ -64,6 +65,7 @@ func unlocked(op *telemetry.Operation, err error) {
 // unlocking is an Unlock.
 type unlocking struct {
 	lease    *Lease
+	entry    *entry
 	told     chan *lock.Verdict // gets the answer of what it has begun; nil: the answer is err
 	later    chan *lock.Verdict // gets the answer of what an earlier Unlock began; nil: likewise
 	patience time.Duration      // for that
@@ -73,10 +75,9 @@ type unlocking struct {
 // begin gives up the lease, which is valid if it was at the time at, when Unlock was called, and has not
 // been ended since. It does not wait.
 func (u *unlocking) begin(at time.Time, trace context.Context) {
-	l := u.lease
-	e := l.entry()
+	l, e := u.lease, u.entry
 	var ev event
-	ev.begin(e.engine)
+	ev.Begin(&e.engine.world, &e.engine.Settings)
 	ev.Date(at)
 	e.mu.Lock()
 	r, given := e.lock.Unlock(&ev.Moment, l.in(), trace)
@@ -104,24 +105,24 @@ func (u *unlocking) wait() error {
 		return u.err
 	}
 	v := <-u.told
-	u.lease.entry().engine.ready.Put(u.told)
+	u.entry.engine.ready.Put(u.told)
 	return u.lease.explain(v)
 }
 
 // againLocked is for an Unlock after another.
 func (u *unlocking) againLocked(m *lock.Moment) {
 	l, later := u.lease, make(chan *lock.Verdict, 1)
-	v, answered := l.entry().lock.UnlockAgain(m, l.in(), later)
+	v, answered := u.entry.lock.UnlockAgain(m, l.in(), later)
 	if answered {
 		u.err = l.explain(v)
 		return
 	}
-	u.later, u.patience = later, l.entry().engine.patienceFor(l.in().Hold().Terms.TTL)
+	u.later, u.patience = later, u.entry.engine.patienceFor(l.in().Hold().Terms.TTL)
 }
 
 // waitAgain is wait of an Unlock after another.
 func (u *unlocking) waitAgain() error {
-	l, e := u.lease, u.lease.entry()
+	l, e := u.lease, u.entry
 	select {
 	case v := <-u.later:
 		return l.explain(v)
@@ -233,22 +234,21 @@ func (d *Ended) close(x *more, err error) {
 
 // Announce measures the lease and cancels its contexts. No lock may be held: code that listens to the contexts
 // runs.
-func (d Ended) Announce() {
+func (d Ended) Announce(eng *Engine) {
 	if d.lease == nil {
 		return
 	}
-	d.measure()
+	d.measure(eng)
 	d.tell()
 }
 
 // measure measures how long a lease was held. The parts of several locks are measured as a whole,
 // and a lease taken by re-entry is a part of the first. No lock may be held.
-func (d Ended) measure() {
+func (d Ended) measure(eng *Engine) {
 	l := d.lease.in()
 	if d.knows != nil && d.knows.whole != nil || l.Mode() == lock.Reentry {
 		return
 	}
-	eng := d.lease.Engine()
 	eng.Telemetry.Held(d.lease.Subject, endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
 }
 
@@ -266,9 +266,9 @@ func (d Ended) tell() {
 	}
 }
 
-func announceAll(all []Ended) {
+func (eng *Engine) announceAll(all []Ended) {
 	for _, d := range all {
-		d.Announce()
+		d.Announce(eng)
 	}
 }
 

@@ -89,7 +89,7 @@ func (t *trial) acquired(l *lock, p *party, o, u *Op) {
 		if o.Result == OK {
 			t.report.Longest = max(t.report.Longest, after)
 		}
-		if t.h.Healed != never && after > t.h.ttl(o.Name)+t.recovery(o.Name) {
+		if t.h.Healed != never && after > ttlOf(o.Name)+t.recovery(o.Name) {
 			t.Fail(&l.Lock, "starved", "%v waited %v after healing", o, after)
 		}
 	}
@@ -192,8 +192,8 @@ var harmless = map[string]bool{"kill connections": true, "kill subscriptions": t
 // caused reports whether something was wrong, with the process, the server or the lock, when the lease
 // should have been renewed that u found to have ended.
 func (t *trial) caused(u *Op) bool {
-	ttl := t.h.ttl(u.Name)
-	from, to := min(u.Deadline, u.Return)-int64(ttl)-int64(recovery(ttl)), max(u.Deadline, u.Return)
+	lease := ttlOf(u.Name)
+	from, to := min(u.Deadline, u.Return)-int64(lease)-int64(recovery(lease)), max(u.Deadline, u.Return)
 	return slices.ContainsFunc(slices.Concat(t.h.Faults, t.h.Stalls), func(f Fault) bool {
 		return !harmless[f.Kind] && (f.Name == "" && (f.Proc == u.Proc || f.Proc < 0) || f.Name == u.Name) && f.Start <= to && f.End >= from
 	})

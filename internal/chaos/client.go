@@ -43,12 +43,9 @@ type clientConfig struct {
 	Proc           int
 	Seed           uint64
 	Workers        int
-	Lease          time.Duration
 	Slice          time.Duration
 	Linger         time.Duration // for how long it keeps locks; 0: it keeps none
 	Overstay       int           // percent of the operations that keep a lease beyond its end
-	Several        int           // percent of the operations that take more than one lock at once
-	Downgrade      int           // percent of the operations that turn a writer into a reader
 }
 
 // What a client says when it is ready, when its callers have stopped, and when it has closed
@@ -80,7 +77,7 @@ type client struct {
 // and ends with its input.
 func runClient(cfg clientConfig) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Addr, Password: cfg.Password})
-	options := []holdfast.Option{holdfast.WithLease(cfg.Lease), holdfast.WithHandoffSlice(cfg.Slice), holdfast.WithLinger(cfg.Linger), holdfast.WithLogger(slog.New(slog.DiscardHandler))}
+	options := []holdfast.Option{holdfast.WithLease(ttl), holdfast.WithHandoffSlice(cfg.Slice), holdfast.WithLinger(cfg.Linger), holdfast.WithLogger(slog.New(slog.DiscardHandler))}
 	m, err := holdfast.New(rdb, options...)
 	if err != nil {
 		panic(err)

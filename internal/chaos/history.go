@@ -192,7 +192,6 @@ type Process struct {
 // History is all that is known of a run.
 type History struct {
 	Seed      uint64
-	TTL       time.Duration // of most leases, see ttl
 	Start     int64
 	Faulty    int64 // the first fault; before, everything must be perfect
 	Healed    int64 // the last fault was over; never if the run ended before
@@ -205,12 +204,4 @@ type History struct {
 	Writes    [][]string // the server's append-only file
 	Ticks     []Tick
 	Wall      int64 // the system's wall clock is so far ahead of the one that times count from
-}
-
-// ttl is the lease of a lock.
-func (h *History) ttl(name string) time.Duration {
-	if k := kindOf(name); k != nil && name == k.slow() {
-		return slowTTL
-	}
-	return h.TTL
 }

@@ -72,7 +72,7 @@ var faults = []fault{
 	{"stop a client", 5, func(n *nemesis) Fault {
 		c := n.someone()
 		c.role.Pause()
-		n.rest(3 * n.ttl / 2)
+		n.rest(3 * ttl / 2)
 		c.role.Resume()
 		return Fault{Proc: c.ID}
 	}},
@@ -177,7 +177,7 @@ func (n *nemesis) lose(part string, rule func(*redistest.Proxy, redistest.Match,
 func (n *nemesis) hold(part string, rule func(*redistest.Proxy, redistest.Match) *redistest.Gate) Fault {
 	c := n.someone()
 	gate := rule(c.proxy, calls(part, n.busy()))
-	n.rest(time.Duration(n.rng.Int64N(int64(3 * n.ttl / 2))))
+	n.rest(time.Duration(n.rng.Int64N(int64(3 * ttl / 2))))
 	gate.Release()
 	return Fault{Proc: c.ID}
 }

@@ -14,11 +14,11 @@ func (w *worker) overstay(t target) {
 	if w.calm.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.stop, w.Lease)
+	ctx, cancel := context.WithTimeout(w.stop, ttl)
 	defer cancel()
-	opts := []holdfast.LockOption{holdfast.WithFixedLease(w.Lease), holdfast.WithLinger(0)}
+	opts := []holdfast.LockOption{holdfast.WithFixedLease(ttl), holdfast.WithLinger(0)}
 	if w.rng.IntN(2) == 0 {
-		t.limit, opts = w.Lease, nil
+		t.limit, opts = ttl, nil
 	}
 	h := w.acquire(ctx, Lock, t, 0, opts...)
 	if h == nil {
@@ -31,14 +31,14 @@ func (w *worker) overstay(t target) {
 	var asking sync.WaitGroup
 	if t.limit == 0 && w.rng.IntN(2) == 0 {
 		asking.Go(func() { // beside listen, which is to hear the end at once
-			if w.pause(w.Lease); !w.calm.Load() {
-				w.extend(h, w.Lease)
+			if w.pause(ttl); !w.calm.Load() {
+				w.extend(h, ttl)
 			}
 		})
 	}
 	w.listen(h)
 	asking.Wait()
-	w.pause(2 * w.Lease / 3)
+	w.pause(2 * ttl / 3)
 	w.release(h)
 }
 

@@ -40,7 +40,7 @@ func (r *Report) count(rules ...string) (n int) {
 func (r *Report) String() string {
 	h := r.History
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %v, leases of %v and %v, %d client processes\n\n", h.Seed, time.Duration(h.End-h.Start).Round(time.Millisecond), h.TTL, slowTTL, len(h.Processes))
+	fmt.Fprintf(&b, "seed %d, %v, leases of %v and %v, %d client processes\n\n", h.Seed, time.Duration(h.End-h.Start).Round(time.Millisecond), ttl, slowTTL, len(h.Processes))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what string, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))

@@ -32,7 +32,7 @@ type Residue struct {
 
 // probe lets a fresh client take every lock.
 func (r *run) probe() {
-	m, err := holdfast.New(r.srv.Client(r), holdfast.WithLease(r.ttl))
+	m, err := holdfast.New(r.srv.Client(r), holdfast.WithLease(ttl))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -43,9 +43,9 @@ func (r *run) probe() {
 	p := &Process{ID: len(r.h.Processes), Born: now(), Died: never}
 	r.h.Processes = append(r.h.Processes, p)
 	r.paths = append(r.paths, rec.file.Name())
-	w := &worker{client: &client{clientConfig: clientConfig{Proc: p.ID, Lease: r.ttl}, m: m, rec: rec}}
+	w := &worker{client: &client{clientConfig: clientConfig{Proc: p.ID}, m: m, rec: rec}}
 	w.client.stop = context.Background()
-	bound := recovery(r.ttl)
+	bound := recovery(ttl)
 	within := func(do func(ctx context.Context) error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*bound)
 		defer cancel()
@@ -90,7 +90,7 @@ func (r *run) quiesce() {
 	}
 	// All managers are open, and no caller waits. A release may still be on its way, of an Unlock
 	// that was not answered.
-	r.await(r.ttl/2, func() bool {
+	r.await(ttl/2, func() bool {
 		res.Belongings = nil
 		for _, c := range r.members {
 			res.Belongings = append(res.Belongings, r.belongings(c.Prefix)...)

@@ -37,6 +37,14 @@ const (
 	slowTTL = 3 * time.Second
 )
 
+// ttlOf is the lease of a lock.
+func ttlOf(name string) time.Duration {
+	if k := kindOf(name); k != nil && name == k.slow() {
+		return slowTTL
+	}
+	return ttl
+}
+
 // none is Faults without any.
 const none = "none"
 
@@ -44,7 +52,6 @@ const none = "none"
 type run struct {
 	testing.TB
 	cfg     Config
-	ttl     time.Duration
 	h       *History
 	srv     *redistest.Server
 	dir     string
@@ -69,9 +76,9 @@ type member struct {
 func Run(tb testing.TB, cfg Config) (*History, Residue) {
 	tb.Helper()
 	r := &run{
-		TB: tb, cfg: cfg, ttl: ttl, dir: tb.TempDir(),
+		TB: tb, cfg: cfg, dir: tb.TempDir(),
 		srv: startServer(tb),
-		h:   &History{Seed: cfg.Seed, TTL: ttl, Healed: never},
+		h:   &History{Seed: cfg.Seed, Healed: never},
 	}
 	r.h.Start = now()
 	clock, stopClock := context.WithCancel(context.Background())
@@ -103,7 +110,7 @@ func (r *run) phases() {
 	h, cfg := r.h, r.cfg
 	begin := time.Now()
 	quiet := min(max(cfg.Duration/12, 1500*time.Millisecond), 5*time.Second)
-	heal := min(max(cfg.Duration/6, recovery(r.ttl)+3*r.ttl), 8*time.Second) // some of it is calm
+	heal := min(max(cfg.Duration/6, recovery(ttl)+3*ttl), 8*time.Second) // some of it is calm
 	if cfg.Faults == none {
 		quiet = cfg.Duration
 	}
@@ -184,7 +191,7 @@ func (r *run) start() *member {
 	proxy := r.srv.Proxy(r)
 	cfg := clientConfig{
 		Addr: proxy.Addr(), Password: r.srv.Password(), Proc: p.ID, Seed: r.cfg.Seed, Workers: r.cfg.Workers,
-		Lease: r.ttl, Overstay: r.cfg.Overstay, Several: 5, Downgrade: 5, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
+		Overstay: r.cfg.Overstay, History: filepath.Join(r.dir, fmt.Sprintf("history-%d", p.ID)),
 		Slice: holdfast.DefaultHandoffSlice, Linger: p.Linger,
 	}
 	if p.ID%3 == 2 {

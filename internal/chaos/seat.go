@@ -56,7 +56,7 @@ func (w *worker) lead() {
 			w.rec.end(p, time.Now())
 		}
 		if w.rng.IntN(20) == 0 && !w.calm.Load() {
-			w.pause(3 * w.Lease / 2)
+			w.pause(3 * ttl / 2)
 		}
 		w.release(&held{lease: term.Lease(), op: o, resign: term.Resign})
 	}

@@ -84,7 +84,7 @@ func (p *party) Air(l *judge.Lock) judge.Air {
 // calm reports whether nothing is wrong with a lock, and since when: it is before the first fault or well after the last, and not near a
 // moment at which the machine was too busy.
 func (t *trial) calm(name string) (calm bool, since time.Duration) {
-	wait, last := int64(recovery(t.h.ttl(name))), int64(0)
+	wait, last := int64(recovery(ttlOf(name))), int64(0)
 	rough := func(from, to int64) bool {
 		if from > t.at {
 			return false
@@ -139,9 +139,9 @@ func (t *trial) Prompt(*judge.Lock) time.Duration { return wakeBound }
 
 // Tidy is how long Redis may keep a hold without a lease: a request may be repeated and a tombstone left, but nothing is renewed, so that the TTL
 // ends it.
-func (t *trial) Tidy(l *judge.Lock) time.Duration { return t.h.ttl(l.Name) + 2*time.Second }
+func (t *trial) Tidy(l *judge.Lock) time.Duration { return ttlOf(l.Name) + 2*time.Second }
 
-func (t *trial) Outage(l *judge.Lock) time.Duration { return stuckBound + t.h.ttl(l.Name) }
+func (t *trial) Outage(l *judge.Lock) time.Duration { return stuckBound + ttlOf(l.Name) }
 
 func (t *trial) Lingers(p judge.Process) time.Duration { return p.(*party).Linger }
 
@@ -189,7 +189,7 @@ func Judge(h *History, residue Residue) *Report {
 	}
 	for _, f := range h.Faults {
 		if f.Name != "" { // an administrator has had a hand in it
-			span := t.since(f.End) + 3*h.ttl(f.Name)/2 + time.Second
+			span := t.since(f.End) + 3*ttlOf(f.Name)/2 + time.Second
 			l := t.lock(f.Name)
 			t.add(f.Start, l, func() { l.Excused = max(l.Excused, span) })
 		}
@@ -280,7 +280,7 @@ func (t *trial) leftovers(res Residue) {
 // recovery is the longest that a caller may wait for a lock after healing, on a machine that may be
 // too busy: the lock comes into reach, perhaps at a poll, and the caller takes it within wakeBound.
 func (t *trial) recovery(name string) time.Duration {
-	bound := recovery(t.h.ttl(name)) + wakeBound
+	bound := recovery(ttlOf(name)) + wakeBound
 	for _, f := range t.h.Stalls {
 		if f.End > t.h.Healed {
 			bound += time.Duration(f.End - f.Start)

@@ -151,19 +151,13 @@ func (w *worker) work() {
 	for w.stop.Err() == nil {
 		w.pause(20 * time.Millisecond)
 		t := w.pick((*Kind).busy)
-		if w.rng.IntN(100) < w.Overstay {
-			w.overstay(t)
-			continue
-		}
-		if w.rng.IntN(100) < w.Downgrade {
-			w.downgrade()
-			continue
-		}
-		if w.rng.IntN(100) < w.Several {
-			w.several()
-			continue
-		}
 		switch dice := w.rng.IntN(98); {
+		case w.rng.IntN(100) < w.Overstay:
+			w.overstay(t)
+		case w.rng.IntN(20) == 0:
+			w.downgrade()
+		case w.rng.IntN(20) == 0:
+			w.several()
 		case t.n > 0 && dice >= 80: // it has no re-entry, and is held or not by what a caller wants
 			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
 		case dice < 50:
@@ -188,7 +182,7 @@ func (w *worker) section(h *held, t target) {
 		return
 	}
 	if w.rng.IntN(20) == 0 {
-		w.extend(h, 3*w.Lease/2) // more than renewals give it
+		w.extend(h, 3*ttl/2) // more than renewals give it
 	}
 	w.pause(15 * time.Millisecond)
 	w.release(h)

@@ -286,7 +286,7 @@ func TestProxy_RulesFindMergedCalls(t *testing.T) {
 		return ok && len(keys) == 1 && keys[0] == "b"
 	}
 	for command, want := range map[string]action{"evalsha f 2 a b 1 = x": loseReply, "evalsha f 2 a c 1 = x": forward} {
-		if v, _ := judge([]*rule{{match: of, left: 1, action: loseReply}}, strings.Fields(command)); v.action != want {
+		if v, _ := judge([]*rule{{match: of, left: 1, verdict: verdict{action: loseReply}}}, strings.Fields(command)); v.action != want {
 			t.Errorf("%s: action %v, want %v", command, v.action, want)
 		}
 	}

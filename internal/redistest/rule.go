@@ -52,23 +52,20 @@ const (
 // every is how many requests a rule applies to that is not used up.
 const every = math.MaxInt
 
-// rule applies an action to the next left requests that match.
-type rule struct {
-	match  Match
-	left   int
-	hit    bool // a request has matched
+// verdict is what becomes of a request.
+type verdict struct {
 	action action
 	gate   *Gate  // for the hold actions
 	text   []byte // for answer
 	late   []byte // for answer: one reply too many; nil: none
 }
 
-// verdict is what the rules decided about one request.
-type verdict struct {
-	action action
-	gate   *Gate
-	text   []byte
-	late   []byte
+// rule says so of the next left requests that match.
+type rule struct {
+	verdict
+	match Match
+	left  int
+	hit   bool // a request has matched
 }
 
 // judge finds the oldest rule for cmd and uses it up by one.
@@ -82,7 +79,7 @@ func judge(rules []*rule, cmd []string) (verdict, []*rule) {
 		if r.left--; r.left == 0 {
 			rules = slices.Delete(rules, i, i+1)
 		}
-		return verdict{r.action, r.gate, r.text, r.late}, rules
+		return r.verdict, rules
 	}
 	return verdict{action: forward}, rules
 }
@@ -180,7 +177,7 @@ func (p *Proxy) AnswerError(m Match, n int, text string) {
 
 // Answer is AnswerError with any reply, as it is on the wire.
 func (p *Proxy) Answer(m Match, n int, reply string) {
-	p.add(&rule{match: m, left: n, action: answer, text: []byte(reply)})
+	p.add(&rule{match: m, left: n, verdict: verdict{action: answer, text: []byte(reply)}})
 }
 
 // BreakReply lets the server execute the next n requests that match, and closes their connections when it has
@@ -190,11 +187,11 @@ func (p *Proxy) BreakReply(m Match, n int) { p.addRule(m, n, breakReply, nil) }
 // AnswerTwice is Answer with one reply too many: late reaches the client after its next request on that connection,
 // and before the reply to it. By then go-redis has looked for leftovers, found none and handed the connection on.
 func (p *Proxy) AnswerTwice(m Match, n int, reply, late string) {
-	p.add(&rule{match: m, left: n, action: answer, text: []byte(reply), late: []byte(late)})
+	p.add(&rule{match: m, left: n, verdict: verdict{action: answer, text: []byte(reply), late: []byte(late)}})
 }
 
 func (p *Proxy) addRule(m Match, n int, a action, g *Gate) *Gate {
-	p.add(&rule{match: m, left: n, action: a, gate: g})
+	p.add(&rule{match: m, left: n, verdict: verdict{action: a, gate: g}})
 	return g
 }
 

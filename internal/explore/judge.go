@@ -51,10 +51,18 @@ func (j *court) acknowledged(f *flight) {
 	}
 }
 
-// judgeEnd is called with the end of leases.
+// judgeEnd is called with the end of a lease: none is said to be deleted, or another owner's, that was not.
 func (w *World) judgeEnd(p *process, d *lock.Ended) {
-	if d.How == lock.Lost && d.Reason != lock.LostDeadline && d.Lease != nil {
-		w.judgeReason(p, d.Lease, d.Reason)
+	if d.How != lock.Lost || d.Reason == lock.LostDeadline || d.Lease == nil {
+		return
+	}
+	h := d.Lease.Hold()
+	id := strings.TrimSuffix(p.owner(h), ":write")
+	if n := h.Terms.Permits; n > 0 {
+		id = strings.TrimSuffix(id, fmt.Sprint(":", n)) // the first of them
+	}
+	if !w.judge.deleted && !w.judge.expired[id] {
+		w.judge.fails("lost without cause", "process %d says that a lease was lost, and it was not: %s", p.id, d.Reason)
 	}
 }
 
@@ -67,16 +75,6 @@ func (w *World) judgeLoss(c *caller, v *lock.Verdict) {
 		w.judge.fails("lost without cause", "Unlock of caller %d says that the lease was lost: %s", c.id, v.Reason)
 	case v.Is(lock.LeaseLost) && w.faults+w.late == 0:
 		w.judge.fails("lost without cause", "Unlock of caller %d says that the lease was lost, though nothing went wrong: %s", c.id, v.Reason)
-	}
-}
-
-func (w *World) judgeReason(p *process, l *lock.Lease, reason lock.Reason) {
-	id := strings.TrimSuffix(p.owner(l.Hold()), ":write")
-	if n := l.Hold().Terms.Permits; n > 0 {
-		id = strings.TrimSuffix(id, fmt.Sprint(":", n)) // the first of them
-	}
-	if !w.judge.deleted && !w.judge.expired[id] {
-		w.judge.fails("lost without cause", "process %d says that a lease was lost, and it was not: %s", p.id, reason)
 	}
 }
 

@@ -35,33 +35,24 @@ func (j *court) returnedLocked(a *attempt, took time.Duration, err error) {
 			j.failLocked("odd error", "%s: %v", who, err)
 		}
 	case errors.Is(err, holdfast.ErrUnavailable):
-		w.stats.Unavailable++
 		if within { // else the first answer may not have come
 			j.unavailableLocked(a.k.p, a.h.units, who, err)
 		}
 	case !errors.Is(err, holdfast.ErrNotAcquired):
 		j.failLocked("odd error", "%s: %v", who, err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		w.stats.Ended++
 		if within && a.k.p.ctx.Err() == nil && (a.under == nil || a.under.Err() == nil) {
 			j.failLocked("odd error", "%s, whose context has not ended: %v", who, err)
 		}
 	default:
-		w.stats.Refused++
 		if s.Way != ByTry {
 			j.failLocked("odd error", "%s, which waits: %v", who, err)
 		}
-		j.refusalLocked(a, who)
+		if a.h.vote == nil && len(a.h.units) == 1 {
+			u := a.h.units[0]
+			j.Refused(&u.Lock, who, a.began.at, a.k.p.calmLocked(u.s) && a.k.p.deafened == 0)
+		}
 	}
-}
-
-// refusalLocked finds a TryLock that was refused although the lock was free all the while, and no caller waited.
-func (j *court) refusalLocked(a *attempt, who string) {
-	if a.h.vote != nil || len(a.h.units) > 1 {
-		return
-	}
-	u := a.h.units[0]
-	j.Refused(&u.Lock, who, a.began.at, a.k.p.calmLocked(u.s) && a.k.p.deafened == 0)
 }
 
 // unavailableLocked judges an answer that says that Redis could not be asked.

@@ -38,7 +38,7 @@ func (k *worker) giveUp(c *claim, name string, call func() error) {
 		return
 	}
 	valid, early, began := c.lease.Valid(), c.lease.Err(), c.p.momentLocked()
-	w.judge.endsLocked(c)
+	w.judge.Ends(&c.Claim)
 	u, s := w.busyLocked(c), c.staysLocked()
 	w.noteLocked("%s: %s, valid %v", c.Who, name, valid)
 	w.mu.Unlock()
@@ -170,7 +170,7 @@ func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker 
 		}
 		k.work(c, s.Hold)
 		w.mu.Lock()
-		w.judge.endsLocked(c)
+		w.judge.Ends(&c.Claim)
 		ending = w.busyLocked(c)
 		w.noteLocked("%s returns from Do", c.Who)
 		w.mu.Unlock()
@@ -214,7 +214,7 @@ func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) 
 	k.pause(s.Hold)
 	w.mu.Lock()
 	if c != nil {
-		w.judge.endsLocked(c)
+		w.judge.Ends(&c.Claim)
 		ending = w.busyLocked(c)
 	}
 	w.noteLocked("%s unlocks by SyncLocker", k.String())

@@ -105,11 +105,6 @@ func (j *court) acknowledgedLocked(c *claim) {
 	j.failLocked("not acknowledged", "%s, and replicas lag since %v", c.Who, u.s.lacking)
 }
 
-// endsLocked is called when a worker is about to give its lease up.
-func (j *court) endsLocked(c *claim) {
-	j.Ends(&c.Claim)
-}
-
 // lossLocked judges what a caller was told of the end of its lease. valid says whether the lease was so when Unlock was
 // called.
 func (j *court) lossLocked(c *claim, err error, valid bool) {
@@ -117,7 +112,6 @@ func (j *court) lossLocked(c *claim, err error, valid bool) {
 	if !errors.As(err, &lost) || c.p.dead {
 		return
 	}
-	j.w.stats.Lost++
 	c.p.bereft = true
 	if c.p.woke >= c.Lease.Ends() {
 		return // it stood still at the deadline, and says what it found out first: that, or that the lock was gone, or another owner's
@@ -229,7 +223,12 @@ func (w *World) Of(l *judge.Lock, id string) judge.Process {
 	return nil
 }
 
-func (w *World) Recheck(at time.Duration) { w.recheckLocked(at) }
+func (w *World) Recheck(at time.Duration) {
+	if !w.rechecks[at] {
+		w.rechecks[at] = true
+		w.atLocked(at, func() { delete(w.rechecks, at) })
+	}
+}
 
 func (w *World) Broken(v judge.Violation) { w.noteLocked("VIOLATION %s: %s", v.Rule, v.Text) }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -12,15 +13,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/vredis"
 )
 
-// link is a connection between a process and a server: the client's end of it as a net.Conn, and the way in between. Packets
+// link is a connection between a process and a server: the client's end of it, and the way in between. Packets
 // take their time in each direction, and keep their order. All fields below inner are guarded by World.mu.
 type link struct {
-	w        *World
-	p        *process
-	s        *server
-	n        uint64 // which one of the process it is
-	messages bool   // a PubSub has made it
-	inner    vredis.Conn
+	*vredis.End             // the client's
+	far         *vredis.End // what is written there, the client reads
+	w           *World
+	p           *process
+	s           *server
+	n           uint64 // which one of the process it is
+	messages    bool   // a PubSub has made it
+	inner       vredis.Conn
 
 	greeting   bool // messages: no command but those of the handshake so far. They take no time
 	up, down   way
@@ -32,71 +35,47 @@ type link struct {
 	slow       time.Duration // what packets take in addition
 	dead       bool          // at the server
 	closed     bool          // by the client
-	broken     error         // what the client's calls fail with; nil: nothing
-	readable   []byte
-	deadline   time.Time
-	nudge      chan struct{}
-	swallow    bool     // the reply to what is executed is lost
-	afterwards string   // what becomes of it then: "cut" or "hole"
-	unsent     [][]byte // what was written while the process stood still
+	broken     bool          // it was reset, or is about to be
+	deadline   time.Time     // of the client's Read
+	swallow    bool          // the reply to what is executed is lost
+	afterwards string        // what becomes of it then: "cut" or "hole"
+	unsent     [][]byte      // what was written while the process stood still
 }
 
 // way is one direction.
 type way struct {
 	last time.Duration // when the latest packet arrives
-	busy int           // packets that are under way
 	held []func()      // packets that wait until the network or the server goes on
 	hole bool          // what is sent is lost
 }
 
 var errReset = &net.OpError{Op: "read", Net: "sim", Err: syscall.ECONNRESET}
 
-// Read waits for what has come.
+// Read waits for what has come, and until the process does not stand still.
 func (c *link) Read(b []byte) (int, error) {
-	for {
-		c.w.mu.Lock()
-		if standing := c.p.standing; standing != nil && !c.greeting {
-			c.w.mu.Unlock()
-			<-standing
-			time.Sleep(time.Duration(c.n)) // one connection after the other
-			continue
-		}
-		switch {
-		case c.closed:
-			c.w.mu.Unlock()
-			return 0, net.ErrClosed
-		case len(c.readable) > 0 && !c.lapsedLocked():
-			n := copy(b, c.readable)
-			c.readable = c.readable[n:]
-			c.w.mu.Unlock()
-			return n, nil
-		case c.broken != nil:
-			defer c.w.mu.Unlock()
-			return 0, c.broken
-		}
-		deadline := c.deadline
+	n, err := c.End.Read(b)
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	for c.p.standing != nil && !c.greeting {
+		standing := c.p.standing
 		c.w.mu.Unlock()
-		if deadline.IsZero() {
-			<-c.nudge
-			continue
-		}
-		left := time.Until(deadline)
-		if left <= 0 {
-			return 0, &net.OpError{Op: "read", Net: "sim", Err: os.ErrDeadlineExceeded}
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-c.nudge:
-		case <-timer.C:
-		}
-		timer.Stop()
+		<-standing
+		time.Sleep(time.Duration(c.n)) // one connection after the other
+		c.w.mu.Lock()
 	}
+	switch {
+	case n > 0 && c.lapsedLocked(b[:n]):
+		return 0, &net.OpError{Op: "read", Net: "sim", Err: os.ErrDeadlineExceeded}
+	case err == io.EOF:
+		return 0, errReset
+	}
+	return n, err
 }
 
 // lapsedLocked reports whether the deadline of a Read was over before the process went on. Which of the two a real one finds first, that
 // or what has come, is a matter of chance.
-func (c *link) lapsedLocked() bool {
-	return !c.deadline.IsZero() && c.deadline.Before(c.w.began.Add(c.p.woke)) && c.w.chance(uint64(c.w.now()), content(c.readable), 8)%2 == 0
+func (c *link) lapsedLocked(read []byte) bool {
+	return !c.deadline.IsZero() && c.deadline.Before(c.w.began.Add(c.p.woke)) && c.w.chance(uint64(c.w.now()), content(read), 8)%2 == 0
 }
 
 // Write never waits.
@@ -106,7 +85,7 @@ func (c *link) Write(b []byte) (int, error) {
 	switch {
 	case c.closed:
 		return 0, net.ErrClosed
-	case c.broken != nil:
+	case c.broken:
 		c.p.troubleLocked(0) // go-redis would have seen it, of a real connection, and have taken another one
 		return 0, &net.OpError{Op: "write", Net: "sim", Err: syscall.EPIPE}
 	}
@@ -129,14 +108,12 @@ func (c *link) sendLocked(d *way, what uint64, arrive func()) {
 	w := c.w
 	at := max(w.now()+w.delayLocked(c, d, what), d.last+1)
 	d.last = at
-	d.busy++
 	var deliver func()
 	deliver = func() {
 		if len(d.held) > 0 || c.stopsLocked(d) {
 			d.held = append(d.held, deliver)
 			return
 		}
-		d.busy--
 		if !d.hole {
 			arrive()
 		}
@@ -199,8 +176,7 @@ func (c *link) pump() {
 		if len(packet) > 0 {
 			switch {
 			case c.greeting:
-				c.readable = append(c.readable, packet...)
-				c.nudgeLocked()
+				_, _ = c.far.Write(packet)
 			case c.swallow:
 				c.swallow = false
 				c.loseLocked()
@@ -216,7 +192,7 @@ func (c *link) pump() {
 		if err != nil {
 			c.endLocked()
 			if !errors.Is(err, net.ErrClosed) {
-				c.sendLocked(&c.down, c.asked, func() { c.breakLocked(errReset) })
+				c.sendLocked(&c.down, c.asked, c.breakLocked)
 			}
 			c.w.mu.Unlock()
 			return
@@ -227,14 +203,13 @@ func (c *link) pump() {
 
 // receiveLocked is called when a packet has come to the client.
 func (c *link) receiveLocked(packet []byte) {
-	if c.closed || c.broken != nil {
+	if c.closed || c.broken {
 		return
 	}
 	if c.messages {
 		c.noteMessagesLocked(packet)
 	}
-	c.readable = append(c.readable, packet...)
-	c.nudgeLocked()
+	_, _ = c.far.Write(packet)
 }
 
 // loseLocked is what becomes of a connection whose packet was lost: TCP would repeat it, so nothing else comes over it either.
@@ -252,10 +227,8 @@ func (c *link) holeLocked() { c.up.hole, c.down.hole = true, true }
 // cutLocked ends the connection at both ends. A Read that waits hears of it after a while.
 func (c *link) cutLocked(after time.Duration) {
 	c.endLocked()
-	if c.broken == nil {
-		c.broken = errReset
-	}
-	c.w.afterLocked(after, c.nudgeLocked)
+	c.broken = true
+	c.w.afterLocked(after, c.breakLocked)
 }
 
 // endLocked ends the connection at the server.
@@ -272,18 +245,10 @@ func (c *link) endLocked() {
 	c.w.judge.touchLocked(c.s)
 }
 
-func (c *link) breakLocked(err error) {
-	if c.broken == nil {
-		c.broken = err
-	}
-	c.nudgeLocked()
-}
-
-func (c *link) nudgeLocked() {
-	select {
-	case c.nudge <- struct{}{}:
-	default:
-	}
+// breakLocked resets the connection at the client, behind what has come.
+func (c *link) breakLocked() {
+	c.broken = true
+	_ = c.far.CloseWrite()
 }
 
 // Close ends the connection at the client. The server learns of it as it does of a packet.
@@ -294,29 +259,22 @@ func (c *link) Close() error {
 		return net.ErrClosed
 	}
 	c.closed = true
-	c.nudgeLocked()
+	_ = c.End.Close()
 	if !c.dead {
 		c.sendLocked(&c.up, c.asked, c.endLocked)
 	}
 	return nil
 }
 
-type address string
-
-func (address) Network() string  { return "sim" }
-func (a address) String() string { return string(a) }
-
-func (c *link) LocalAddr() net.Addr              { return address("client") }
-func (c *link) RemoteAddr() net.Addr             { return address(c.s.addr) }
-func (c *link) SetWriteDeadline(time.Time) error { return nil }
-func (c *link) SetDeadline(t time.Time) error    { return c.SetReadDeadline(t) }
+// SetReadDeadline is the client's.
 func (c *link) SetReadDeadline(t time.Time) error {
 	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
 	c.deadline = t
-	c.nudgeLocked()
-	return nil
+	c.w.mu.Unlock()
+	return c.End.SetReadDeadline(t)
 }
+
+func (c *link) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // noteMessagesLocked writes what the inbox has brought.
 func (c *link) noteMessagesLocked(packet []byte) {

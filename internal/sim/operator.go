@@ -72,7 +72,7 @@ func (s *server) look(name string) *look {
 	if text, _ := do("get", "redisson_lock_token:{"+name+"}").(string); text != "" {
 		l.info.Token = uint64(number(text))
 	}
-	now := float64(s.clock())
+	now := float64(s.clock() / 1000)
 	for _, q := range [][2]string{{"redisson_lock_queue:{", "redisson_lock_timeout:{"}, {"holdfast_rw_queue:{", "holdfast_rw_timeout:{"}} {
 		ids, _ := do("lrange", q[0]+name+"}", "0", "-1").([]any)
 		for _, id := range ids {

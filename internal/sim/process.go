@@ -134,7 +134,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	w.countLocked()
 	n := p.dials
 	p.dials++
-	refused := &net.OpError{Op: "dial", Net: "sim", Addr: address(s.addr), Err: syscall.ECONNREFUSED}
+	refused := &net.OpError{Op: "dial", Net: "sim", Err: syscall.ECONNREFUSED}
 	if !messages {
 		trip := 2 * w.chanceLocked(w.plan.Latency, uint64(p.slot)<<8|uint64(s.n), uint64(w.now()), 1)
 		w.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 			w.mu.Lock()
 		}
 		if ended {
-			return nil, &net.OpError{Op: "dial", Net: "sim", Addr: address(s.addr), Err: context.Cause(ctx)}
+			return nil, &net.OpError{Op: "dial", Net: "sim", Err: context.Cause(ctx)}
 		}
 	}
 	if p.dead || s.down > 0 || p.apart[s.n] > 0 {
@@ -156,7 +156,8 @@ func (p *process) dial(ctx context.Context, s *server) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &link{w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner.(vredis.Conn), inbox: -1, nudge: make(chan struct{}, 1)}
+	client, far := vredis.Pair()
+	c := &link{End: client, far: far, w: w, p: p, s: s, n: n, messages: messages, greeting: messages, inner: inner.(vredis.Conn), inbox: -1}
 	p.links = append(p.links, c)
 	w.pumps.Add(1)
 	go c.pump()

@@ -201,7 +201,7 @@ func (w *World) leftovers(when string, but ...string) {
 					continue next
 				}
 			}
-			if w.plan.Shape == Semaphores && (k == "permits" || k == "{permits}:timeout" && s.redis.Do("zcount", k.(string), fmt.Sprint("(", s.clock()), "+inf") == int64(0)) {
+			if w.plan.Shape == Semaphores && (k == "permits" || k == "{permits}:timeout" && s.redis.Do("zcount", k.(string), fmt.Sprint("(", s.clock()/1000), "+inf") == int64(0)) {
 				continue // how many are available; those of the dead, whose time is over, are collected by the next request
 			}
 			if w.lossyLocked() && (strings.Contains(k.(string), "_timeout:{")) {

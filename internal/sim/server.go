@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,10 +41,10 @@ func newServer(w *World, n int) *server {
 	return s
 }
 
-// clock is the server's time, in its milliseconds.
+// clock is the server's time, in its microseconds.
 func (s *server) clock() int64 {
 	t := s.redis.Do("time").([]any)
-	return number(t[0])*1000 + number(t[1])/1000
+	return number(t[0])*1e6 + number(t[1])
 }
 
 // executeLocked executes one command that has come over c.
@@ -218,18 +219,12 @@ func (s *server) freezeLocked(d time.Duration) {
 }
 
 // number reads an integer of a reply.
-func number(v any) (n int64) {
-	switch v := v.(type) {
-	case int64:
-		return v
-	case string:
-		for _, c := range v {
-			if c < '0' || c > '9' {
-				return n
-			}
-			n = 10*n + int64(c-'0')
-		}
+func number(v any) int64 {
+	if text, ok := v.(string); ok {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
 	}
+	n, _ := v.(int64)
 	return n
 }
 

@@ -69,7 +69,6 @@ func (p *process) wakeLocked() {
 		for _, packet := range unsent {
 			c.sendLocked(&c.up, content(packet), func() { c.arriveLocked(packet) })
 		}
-		c.nudgeLocked()
 	}
 }
 

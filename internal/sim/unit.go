@@ -113,8 +113,7 @@ func (u *unit) loadLocked() {
 	}
 	u.dirty = false
 	do := u.s.redis.Do
-	clock := do("time").([]any)
-	micros := number(clock[0])*1e6 + number(clock[1])
+	micros := u.s.clock()
 	before := u.State
 	u.w.judge.Wrote(&u.Lock, judge.Read(do, &u.Lock, now, func(millis int64) time.Duration { // when that is
 		return now + time.Duration(millis*1000-micros)*time.Microsecond

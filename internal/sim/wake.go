@@ -24,14 +24,6 @@ func (w *World) trips(n int) time.Duration {
 // outage is how long something may be so while, or soon after, something is wrong.
 const outage = 15 * time.Second
 
-// recheckLocked has the judge look at a time.
-func (w *World) recheckLocked(at time.Duration) {
-	if !w.rechecks[at] {
-		w.rechecks[at] = true
-		w.atLocked(at, func() { delete(w.rechecks, at) })
-	}
-}
-
 // lostAndKeptLocked finds what a process has in Redis after the TTL of its lost lease.
 func (j *court) lostAndKeptLocked(u *unit) {
 	seen := map[string]bool{}
@@ -90,7 +82,7 @@ func (j *court) leftLocked(p *process, s *server) {
 		return
 	}
 	for _, c := range p.links {
-		if c.s == s && c.relying > 0 && !c.closed && c.broken == nil {
+		if c.s == s && c.relying > 0 && !c.closed && !c.broken {
 			j.failLocked("inbox left", "%v has said that it listens, in %d requests that are unanswered", p, c.relying)
 		}
 	}

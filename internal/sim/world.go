@@ -42,8 +42,8 @@ type World struct {
 
 // Stats are what a run did.
 type Stats struct {
-	Commands, Merged, Calls, Grants, Refused, Ended, Unavailable, Lost, Faults, Attached, StoodAside int
-	Simulated                                                                                        time.Duration
+	Commands, Merged, Calls, Grants, Faults, Attached, StoodAside int
+	Simulated                                                     time.Duration
 }
 
 func newWorld(plan *Plan) *World {

@@ -94,14 +94,7 @@ func (r *Result) report(last time.Duration) string {
 	list()
 	fmt.Fprintf(&b, "\n%s\n", r.Trace(last))
 	list()
-	more := ""
-	if *shapeFlag != "" {
-		more += " -shape " + *shapeFlag
-	}
-	if *moreFlag != "" {
-		more += " -more " + *moreFlag
-	}
-	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d%s -trace 5s\n", r.Plan.Seed, more)
+	fmt.Fprintf(&b, "again: go test ./internal/sim -run 'TestWorlds$' -args -seed %d -shape '%s' -more '%s' -trace 5s\n", r.Plan.Seed, *shapeFlag, *moreFlag)
 	return b.String()
 }
 
@@ -180,13 +173,8 @@ func TestWorlds_ThatRunAwayAreStopped(t *testing.T) {
 
 // Requests for many locks go as one command, and each has its own verdict.
 func TestWorlds_OfCrowds(t *testing.T) {
-	var all tally
-	for seed := range uint64(10) {
-		all.one(t, int(seed), DrawShape(seed, Crowd))
-	}
-	t.Logf("%d worlds, %d red; %d grants, %d commands, of which %d were for many", all.worlds, all.red, all.sum.Grants, all.sum.Commands, all.sum.Merged)
-	if all.sum.Merged < 100 {
-		t.Errorf("%d commands were merged", all.sum.Merged)
+	if merged := worldsOf(t, Crowd, 10, 10).Merged; merged < 100 {
+		t.Errorf("%d commands were merged", merged)
 	}
 }
 
@@ -197,7 +185,7 @@ func TestWorlds_OfElections(t *testing.T) { worldsOf(t, Elections, 10, 20) }
 func TestWorlds_OfSemaphores(t *testing.T) { worldsOf(t, Semaphores, 15, 20) }
 
 // worldsOf runs worlds of a shape that seeds do not have: the first with -short, and more, other ones without.
-func worldsOf(t *testing.T, shape Shape, short, more int) {
+func worldsOf(t *testing.T, shape Shape, short, more int) Stats {
 	first, seeds := short, more
 	if testing.Short() || redistest.Raced() {
 		first, seeds = 0, short
@@ -206,10 +194,11 @@ func worldsOf(t *testing.T, shape Shape, short, more int) {
 	for seed := first; seed < first+seeds; seed++ {
 		all.one(t, seed, DrawShape(uint64(seed), shape))
 	}
-	t.Logf("%d worlds, %d red; %d grants, %d commands", all.worlds, all.red, all.sum.Grants, all.sum.Commands)
+	t.Logf("%d worlds, %d red; %d grants, %d commands, of which %d were for many", all.worlds, all.red, all.sum.Grants, all.sum.Commands, all.sum.Merged)
 	if all.sum.Grants < 10*seeds {
 		t.Errorf("%d grants", all.sum.Grants)
 	}
+	return all.sum
 }
 
 func (s *Stats) add(o *Stats) {
@@ -217,10 +206,6 @@ func (s *Stats) add(o *Stats) {
 	s.Merged += o.Merged
 	s.Calls += o.Calls
 	s.Grants += o.Grants
-	s.Refused += o.Refused
-	s.Ended += o.Ended
-	s.Unavailable += o.Unavailable
-	s.Lost += o.Lost
 	s.Faults += o.Faults
 	s.Attached += o.Attached
 	s.StoodAside += o.StoodAside

@@ -51,7 +51,7 @@ var imports = map[string][]string{
 	"/internal/planted":  {"github.com/yuin/gopher-lua/parse"},                                                                                                                              // tests only
 	"/internal/wire":     {},
 	"/internal/renewal":  {"/internal/validity"},
-	"/internal/command":  {"github.com/redis/go-redis/v9"},
+	"/internal/command":  {"/internal/lock", "github.com/redis/go-redis/v9"},
 	"/internal/redistest": { // tests only
 		"/internal/vredis",
 		"github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications", "go.uber.org/goleak",

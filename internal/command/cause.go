@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // What go-redis says of a connection that it cannot make or use is often short: EOF. An operator needs to know
@@ -71,7 +73,7 @@ func Cause(client any, err error) error {
 
 // explain adds to an error that is not Redis's what helps to find its cause.
 func (x *Executor) explain(s *shard, err error) error {
-	if err == nil || isReply(err) || classify(err) == Closed {
+	if err == nil || isReply(err) || classify(err) == lock.Shut {
 		return err
 	}
 	w := x.where

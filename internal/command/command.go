@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // Client is the part of a go-redis client that an Executor uses.
@@ -274,7 +276,7 @@ func (x *Executor) inspect() {
 		x.outage.failed(x.epoch.Add(c.queued), nil)
 	}
 	for _, c := range lapsed {
-		c.Handler.Replied(c, Reply{Err: errLapsed, Outcome: NotSent})
+		c.Handler.Replied(c, Reply{Err: errLapsed, Outcome: lock.NotSent})
 	}
 	if silent {
 		x.relocate()
@@ -308,7 +310,7 @@ func (x *Executor) Stop(ctx context.Context) error {
 	returned := make(chan struct{})
 	go func() { // ends with the last lane, and handlers, which may be code of the user
 		for _, c := range dropped {
-			c.Handler.Replied(c, Reply{Err: errStopped, Outcome: NotSent})
+			c.Handler.Replied(c, Reply{Err: errStopped, Outcome: lock.NotSent})
 		}
 		x.lanes.Wait()
 		close(returned)

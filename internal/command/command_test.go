@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -21,7 +22,7 @@ func TestCall_GetsItsOwnReply(t *testing.T) {
 		}
 		for i, o := range outcomes {
 			r := <-o.replies
-			if r.Outcome != Answered || r.Value != fmt.Sprint(i) {
+			if r.Outcome != lock.Answered || r.Value != fmt.Sprint(i) {
 				t.Fatalf("call %d got %v, %v", i, r.Outcome, r.Value)
 			}
 		}
@@ -65,7 +66,7 @@ func TestOverdue_IsToldOnceAndTheReplyStillComes(t *testing.T) {
 		if late := (<-o.overdue).Sub(start); late < 200*time.Millisecond || late > 200*time.Millisecond+tick {
 			t.Errorf("overdue after %v", late)
 		}
-		if r := <-o.replies; r.Outcome != Answered || time.Since(start) != 2*time.Second {
+		if r := <-o.replies; r.Outcome != lock.Answered || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v", r.Outcome, time.Since(start))
 		}
 		if len(o.overdue) != 0 || len(o.replies) != 0 {
@@ -97,13 +98,13 @@ func TestOverdue_Lapses(t *testing.T) {
 			t.Fatalf("%d of %d have lapsed", len(lapsing.replies), n)
 		}
 		for range n {
-			if r := <-lapsing.replies; r.Outcome != NotSent || r.Err == nil {
+			if r := <-lapsing.replies; r.Outcome != lock.NotSent || r.Err == nil {
 				t.Fatalf("lapsed as %v, %v", r.Outcome, r.Err)
 			}
 		}
 		close(thaw)
 		for _, o := range append(stuck, stays) {
-			if r := <-o.replies; r.Outcome != Answered {
+			if r := <-o.replies; r.Outcome != lock.Answered {
 				t.Errorf("the others end as %v, %v", r.Outcome, r.Err)
 			}
 		}
@@ -136,7 +137,7 @@ func TestStuckLane_IsReplaced(t *testing.T) {
 		redistest.WantMost(t, time.Since(start), stuckAfter+tick, "served after %v")
 		close(thaw)
 		for _, o := range dead {
-			if r := <-o.replies; r.Outcome != Answered {
+			if r := <-o.replies; r.Outcome != lock.Answered {
 				t.Errorf("a late reply is %v", r.Outcome)
 			}
 		}
@@ -192,7 +193,7 @@ func TestPausedProcess_DoesNotPoisonALane(t *testing.T) {
 		close(thaw)
 		<-first.replies
 		for range 10 {
-			if r := <-submit(t, x, "k", time.Hour).replies; r.Outcome != Answered {
+			if r := <-submit(t, x, "k", time.Hour).replies; r.Outcome != lock.Answered {
 				t.Fatalf("afterwards: %v, %v", r.Outcome, r.Err)
 			}
 		}
@@ -233,7 +234,7 @@ func TestStop_EndsQueuedCallsAndRefusesNewOnes(t *testing.T) {
 			t.Error("a stopped executor took a call")
 		}
 		for i, o := range all[maxLanes:] {
-			if r := <-o.replies; r.Outcome != NotSent {
+			if r := <-o.replies; r.Outcome != lock.NotSent {
 				t.Errorf("queued call %d: %v", i, r.Outcome)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -32,7 +33,7 @@ func TestDoubt_SilentServerIsNotFlooded(t *testing.T) {
 	}
 	p.Freeze(false)
 	for i, o := range append(outcomes, last) {
-		if r := <-o.replies; r.Outcome != Answered || i < len(outcomes) && r.Value != int64(1) {
+		if r := <-o.replies; r.Outcome != lock.Answered || i < len(outcomes) && r.Value != int64(1) {
 			t.Errorf("call %d: %v, %v, %v", i, r.Value, r.Outcome, r.Err)
 		}
 	}
@@ -88,7 +89,7 @@ func TestDoubt_LivingConnectionsStay(t *testing.T) {
 	p.SwallowReply(redistest.Containing("swallowed"), 1)
 	o := call(t, x, countScript, "swallowed")[0]
 	<-o.stranded
-	if r := <-call(t, x, countScript, "next")[0].replies; r.Outcome != Answered {
+	if r := <-call(t, x, countScript, "next")[0].replies; r.Outcome != lock.Answered {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
 	if now := client.PoolStats().PipelineStats; now.StaleConns != stats.StaleConns {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // exchange sends a group as one pipeline and ends each call with its own outcome, but for those that it adds to l.redo. The first
@@ -67,7 +69,7 @@ func (l *lane) exchange(g group, again bool) {
 		e.ackErr = Legible(e.ackErr)
 	}
 	l.sent, l.lasted = sent, e.took
-	e.ranOut = hurried && isTimeout(failed) && classify(failed) != NotSent && x.ranOut(l)
+	e.ranOut = hurried && isTimeout(failed) && classify(failed) != lock.NotSent && x.ranOut(l)
 	distrusted := shifted(batch, cmds) || misplaced(checks)
 	if distrusted {
 		x.checks.begin(time.Now())
@@ -116,7 +118,7 @@ func (l *lane) unmet(b *bundle, err error) bool {
 	}
 	s.unmerged.Store(time.Now().Add(mergePause).UnixNano())
 	outcome := classify(err)
-	return outcome == Refused || outcome == Barred || outcome == Denied
+	return outcome == lock.Refused || outcome == lock.Barred || outcome == lock.Denied
 }
 
 // ending is what the calls of an exchange end with.
@@ -153,14 +155,14 @@ func (e *ending) replies(b *bundle, replies []any, failures []failure) {
 
 // replied ends a call. whole says that err is about all calls of a command.
 func (e *ending) replied(c *Call, value any, err error, whole bool) {
-	outcome := Answered
+	outcome := lock.Answered
 	if err != nil {
-		if outcome, err = e.lane.failure(err); outcome == Failed && whole {
-			outcome = Unknown // another call may be what fails each time
+		if outcome, err = e.lane.failure(err); outcome == lock.Failed && whole {
+			outcome = lock.Unknown // another call may be what fails each time
 		}
 	}
 	switch {
-	case outcome == Answered:
+	case outcome == lock.Answered:
 		if !e.answered { // before its handler, which may call Warm
 			e.lane.answeredIn(e.took, e.acks)
 		}
@@ -196,17 +198,17 @@ func (e *ending) tell() {
 }
 
 // failure says what is known of a request that ended with err, and the error to tell.
-func (l *lane) failure(err error) (Outcome, error) {
+func (l *lane) failure(err error) (lock.Outcome, error) {
 	x := l.shard.x
 	err = x.misfit(err)
 	outcome := classify(err)
 	switch {
-	case outcome == Closed:
+	case outcome == lock.Shut:
 		if x.CheckClosed(); !x.Closed() {
-			outcome, err = NotSent, errNodeGone
+			outcome, err = lock.NotSent, errNodeGone
 		}
-	case outcome == Barred && !x.admitted.Load() && !isReadOnly(err): // a fail-over may be under way
-		outcome = Denied
+	case outcome == lock.Barred && !x.admitted.Load() && !isReadOnly(err): // a fail-over may be under way
+		outcome = lock.Denied
 	}
 	return outcome, x.explain(l.shard, Legible(err))
 }
@@ -269,7 +271,7 @@ func (o *once) SetErr(err error) {
 		return
 	case err == nil:
 		o.read = true // go-redis says so right after reading it, and does not send it again then
-	case o.again && (redirects(err) || classify(err) == NotSent || errors.Is(err, redis.ErrClosed)):
+	case o.again && (redirects(err) || classify(err) == lock.NotSent || errors.Is(err, redis.ErrClosed)):
 		o.before, err = err, nil
 	}
 	o.Cmd.SetErr(err)

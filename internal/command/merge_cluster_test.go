@@ -22,7 +22,7 @@ func TestMerged_Cluster(t *testing.T) {
 	all(t, x, acquire, "warm") // the slots are known from here on
 	tagged := names(64, "{tag}:n%d")
 	mixed := append(names(64, "n%d"), tagged...)
-	lock := func() {
+	both := func() {
 		t.Helper()
 		for i, r := range all(t, x, acquire, mixed...) {
 			granted(t, mixed[i], r)
@@ -37,18 +37,18 @@ func TestMerged_Cluster(t *testing.T) {
 		}
 	})
 	all(t, x, release, tagged...)
-	lock()
+	both()
 	c.Migrate("{tag}", c.OtherMaster("{tag}"))
 	redistest.Eventually(t, redistest.Patience, "the slots are known again", func() bool {
 		for _, r := range all(t, x, acquire, tagged...) {
-			if r.Outcome != command.Answered {
+			if r.Outcome != lock.Answered {
 				return false
 			}
 		}
 		return true
 	})
 	all(t, x, release, tagged...)
-	lock()
+	both()
 }
 
 // spans notes for each pipeline whose values its context has.
@@ -182,7 +182,7 @@ func executor(t *testing.T, client command.Client) *command.Executor {
 // granted fails unless the reply is a grant without fencing.
 func granted(t *testing.T, what string, r command.Reply) {
 	t.Helper()
-	if r.Outcome != command.Answered || r.Value != int64(0) {
+	if r.Outcome != lock.Answered || r.Value != int64(0) {
 		t.Errorf("%s: %v, %v, %v", what, r.Outcome, r.Value, r.Err)
 	}
 }

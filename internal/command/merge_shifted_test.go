@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // A reply of another length, or with what the script does not give, is that to another command.
@@ -51,7 +53,7 @@ func TestMerge_ShiftedReplies(t *testing.T) {
 			strange := 0
 			for i, o := range submitAll(t, x, s, 32) {
 				switch r := <-o.replies; {
-				case errors.Is(r.Err, errShifted) && r.Outcome == Unknown:
+				case errors.Is(r.Err, errShifted) && r.Outcome == lock.Unknown:
 					strange++
 				case r.Value != fmt.Sprint("k", i):
 					t.Errorf("%s: call %d: %v, %v, %v", name, i, r.Outcome, r.Value, r.Err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 func TestMerge_GivesEachCallItsOwnReply(t *testing.T) {
@@ -22,7 +24,7 @@ func TestMerge_GivesEachCallItsOwnReply(t *testing.T) {
 		})
 		const n = 600
 		for i, o := range submitAll(t, x, s, n, "same", 7) {
-			if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
+			if r := <-o.replies; r.Outcome != lock.Answered || r.Value != fmt.Sprint("k", i) {
 				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
 			}
 		}
@@ -48,9 +50,9 @@ func TestMerge_ErrorsStayWithTheirCalls(t *testing.T) {
 			}
 			return call[0]
 		})
-		want := map[int]Outcome{3: Refused, 5: Failed, 8: Barred, 13: Unknown}
+		want := map[int]lock.Outcome{3: lock.Refused, 5: lock.Failed, 8: lock.Barred, 13: lock.Unknown}
 		for i, o := range submitAll(t, x, s, 64) {
-			if r := <-o.replies; r.Outcome != want[i] || want[i] == Answered && r.Value != fmt.Sprint("k", i) {
+			if r := <-o.replies; r.Outcome != want[i] || want[i] == lock.Answered && r.Value != fmt.Sprint("k", i) {
 				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
 			}
 		}
@@ -87,15 +89,15 @@ func TestMerge_RefusedCommandsAreSentApart(t *testing.T) {
 			})
 			for i, o := range submitAll(t, x, s, 32) {
 				r := <-o.replies
-				want := Answered
+				want := lock.Answered
 				switch {
-				case i == 7 && (again || r.Outcome == Barred): // it went by itself
-					want = Barred
-				case !again && merged.Load() > 0 && r.Outcome != Answered:
-					want = Unknown
+				case i == 7 && (again || r.Outcome == lock.Barred): // it went by itself
+					want = lock.Barred
+				case !again && merged.Load() > 0 && r.Outcome != lock.Answered:
+					want = lock.Unknown
 				}
-				if again && r.Outcome == Denied && i == 7 { // before the first answer of all
-					want = Denied
+				if again && r.Outcome == lock.Denied && i == 7 { // before the first answer of all
+					want = lock.Denied
 				}
 				if r.Outcome != want {
 					t.Errorf("%s: call %d is %v, %v", text, i, r.Outcome, r.Err)
@@ -194,7 +196,7 @@ func TestMerge_WhatIsSentAgainGoesApart(t *testing.T) {
 			}
 		})
 		for i, o := range submitAll(t, x, s, crowd) {
-			if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
+			if r := <-o.replies; r.Outcome != lock.Answered || r.Value != fmt.Sprint("k", i) {
 				t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
 			}
 		}
@@ -227,7 +229,7 @@ func TestMerge_LeavesAcknowledgedCallsApart(t *testing.T) {
 		}
 		x.Submit(time.Now(), calls...)
 		for range calls {
-			if r := <-o.replies; r.Outcome != Answered || r.Acked != 1 {
+			if r := <-o.replies; r.Outcome != lock.Answered || r.Acked != 1 {
 				t.Errorf("%v, %v, acked %d", r.Outcome, r.Err, r.Acked)
 			}
 		}

@@ -8,48 +8,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
-
-// Outcome says what is known about a request's effect on Redis.
-type Outcome uint8
-
-const (
-	// Answered: the script ran and this is its reply.
-	Answered Outcome = iota
-	// NotSent: not a byte of the request can have reached Redis.
-	NotSent
-	// Refused: Redis did not run the script; it may if asked again (LOADING, READONLY, OOM,
-	// CLUSTERDOWN, ...).
-	Refused
-	// Barred: Redis did not run the script, because it does not let this client (NOAUTH,
-	// WRONGPASS, NOPERM, or it is of the wrong kind for this server), and it has let it before: passwords are changed and lists of rights
-	// are loaded while programs run, so it may again soon.
-	Barred
-	// Denied: Redis did not run the script and will not until something is
-	// changed (ACL, authentication, a command it does not know).
-	Denied
-	// Failed: the script ended with an error with which it would end each time. What it wrote
-	// before that stays.
-	Failed
-	// Closed: the client is closed. Nothing was sent, and nothing will be.
-	Closed
-	// Unknown: the script may have run, entirely or up to an error inside it. Asked again, it
-	// may succeed: so is each error that is not known to be final, such as those of proxies.
-	Unknown
-)
-
-func (o Outcome) String() string {
-	return [...]string{"answered", "not sent", "refused", "barred", "denied", "failed", "closed", "unknown"}[o]
-}
-
-// Final reports whether asking again would end in the same way.
-func (o Outcome) Final() bool { return o == Denied || o == Failed || o == Closed }
 
 // Reply is the end of a request.
 type Reply struct {
 	Value   any // the script's reply if Answered
 	Err     error
-	Outcome Outcome
+	Outcome lock.Outcome
 	Sent    time.Time // read before the request was handed to go-redis
 	Acked   int       // by how many replicas, if Call.Acks is set and the outcome is Answered
 	AckErr  error     // why that is not known
@@ -58,7 +25,7 @@ type Reply struct {
 // Passes reports whether Redis, or what stands before it, has answered with an error that may pass, or with what the
 // script does not give.
 func (r Reply) Passes() bool {
-	return (isReply(r.Err) || errors.Is(r.Err, errShifted) || IsGarbled(r.Err)) && (r.Outcome == Refused || r.Outcome == Unknown)
+	return (isReply(r.Err) || errors.Is(r.Err, errShifted) || IsGarbled(r.Err)) && (r.Outcome == lock.Refused || r.Outcome == lock.Unknown)
 }
 
 // IsGarbled reports whether go-redis could not read what came as a reply, or as a message.
@@ -114,83 +81,83 @@ const ownError = "HOLDFAST "
 // classify sorts the error of one request. It errs towards Unknown, which costs a
 // resolving request; the opposite mistake would cost a stranded or doubled lock, or a wait
 // that is given up for no reason.
-func classify(err error) Outcome {
+func classify(err error) lock.Outcome {
 	if err == nil {
-		return Answered
+		return lock.Answered
 	}
 	var reply redis.Error
 	var wrong *misfit
 	switch {
 	case errors.As(err, &wrong):
-		return Barred
+		return lock.Barred
 	case errors.As(err, &reply):
 		return classifyReply(reply.Error())
 	case errors.Is(err, redis.ErrClosed):
-		return Closed
+		return lock.Shut
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return NotSent
+		return lock.NotSent
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return NotSent
+		return lock.NotSent
 	}
-	return Unknown
+	return lock.Unknown
 }
 
 // classifyReply sorts an error reply. Barred stands for Denied as well: which it is, depends on
 // whether the client was let in before.
-func classifyReply(text string) Outcome {
+func classifyReply(text string) lock.Outcome {
 	for _, r := range raisedByFirstWrite {
 		// Our scripts write nothing before the first command that Redis can refuse in
 		// this way, and once one write has passed these are not raised any more.
 		if strings.Contains(text, r) {
-			return Refused
+			return lock.Refused
 		}
 	}
 	contains := func(part string) bool { return strings.Contains(text, part) }
 	if contains("Error compiling script") {
-		return Denied
+		return lock.Denied
 	}
 	if contains(scriptFrame) {
 		if slices.ContainsFunc(failures[:], contains) {
-			return Failed
+			return lock.Failed
 		}
-		return Unknown
+		return lock.Unknown
 	}
 	if own, ok := strings.CutPrefix(text, ownError); ok {
 		if strings.Contains(own, "NOPERM") {
-			return Barred
+			return lock.Barred
 		}
-		return Denied
+		return lock.Denied
 	}
 	lower := strings.TrimPrefix(strings.ToLower(text[:min(len(text), 64)]), "err ")
 	begins := func(with string) bool { return strings.HasPrefix(lower, with) }
 	switch {
 	case slices.ContainsFunc(refusals[:], begins):
-		return Refused
+		return lock.Refused
 	case slices.ContainsFunc(barriers[:], begins):
-		return Barred
+		return lock.Barred
 	case slices.ContainsFunc(denials[:], begins):
-		return Denied
+		return lock.Denied
 	}
-	return Unknown
+	return lock.Unknown
 }
 
 // IsFinal reports whether err says that a command will not be run until something is
 // changed.
 func IsFinal(err error) bool {
 	o := classify(err)
-	return o.Final() || o == Barred
+	return o.Final() || o == lock.Barred
 }
 
 // IsBarred reports whether err says that Redis does not let the client.
-func IsBarred(err error) bool { return classify(err) == Barred }
+func IsBarred(err error) bool { return classify(err) == lock.Barred }
 
 // IsDenied reports whether err is a reply by which Redis does not run a command, or does not let the client, until
 // something is changed.
 func IsDenied(err error) bool {
 	o := classify(err)
-	return o == Denied || o == Barred
+	return o == lock.Denied || o == lock.Barred
 }
 
 func isNoScript(err error) bool {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -43,7 +44,7 @@ func TestRooms_AreUsedAgain(t *testing.T) {
 			}
 			x.Submit(time.Now(), calls...)
 			for i, o := range outcomes {
-				if r := <-o.replies; r.Outcome != Answered || r.Value != fmt.Sprint("k", i) {
+				if r := <-o.replies; r.Outcome != lock.Answered || r.Value != fmt.Sprint("k", i) {
 					t.Errorf("call %d: %v, %v, %v", i, r.Outcome, r.Value, r.Err)
 				}
 			}
@@ -162,7 +163,7 @@ func TestDoubt_WhileMergedCallsEnd(t *testing.T) {
 		close(last.leave)
 		close(thaw)
 		for _, o := range []*outcome{silent, last.outcome} {
-			if r := <-o.replies; r.Outcome != Answered {
+			if r := <-o.replies; r.Outcome != lock.Answered {
 				t.Errorf("%v, %v", r.Outcome, r.Err)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // Script is one Lua script, ready to be sent by its digest.
@@ -163,8 +165,8 @@ func (l *lane) groups() []group {
 		master, err := l.masterFor(c)
 		if err != nil {
 			outcome, err := l.failure(err)
-			if !outcome.Final() && outcome != Barred {
-				outcome = NotSent
+			if !outcome.Final() && outcome != lock.Barred {
+				outcome = lock.NotSent
 			}
 			c.Handler.Replied(c, Reply{Err: err, Outcome: outcome, Sent: time.Now()})
 			continue

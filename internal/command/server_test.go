@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -53,9 +54,9 @@ func TestServer_LostReplyIsNotSentAgain(t *testing.T) {
 		keys[lost] = "counted"
 		for i, o := range call(t, x, countScript, keys...) {
 			switch r := <-o.replies; {
-			case i < lost && r.Outcome != Answered:
+			case i < lost && r.Outcome != lock.Answered:
 				t.Errorf("of %d, number %d before the lost reply is %v, %v", n, i, r.Outcome, r.Err)
-			case i == lost && (r.Outcome != Unknown || r.Err == nil):
+			case i == lost && (r.Outcome != lock.Unknown || r.Err == nil):
 				t.Errorf("of %d: the lost reply is %v, %v", n, r.Outcome, r.Err)
 			}
 		}
@@ -78,7 +79,7 @@ func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
 		x := New(p.ClientWith(t, func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, 1 }))
 		<-call(t, x, numbers, "warm")[0].replies
 		p.AnswerTwice(redistest.Containing("odd"), 1, "+OK\r\n", ":7\r\n")
-		if r := <-call(t, x, numbers, "odd")[0].replies; r.Outcome != Unknown {
+		if r := <-call(t, x, numbers, "odd")[0].replies; r.Outcome != lock.Unknown {
 			t.Errorf("a strange reply: %v, %v, %v", r.Outcome, r.Value, r.Err)
 		}
 		keys := make([]string, n)
@@ -90,7 +91,7 @@ func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
 			strange = 0
 			for i, o := range call(t, x, numbers, keys...) {
 				r := <-o.replies
-				if r.Outcome == Unknown {
+				if r.Outcome == lock.Unknown {
 					strange++
 				} else if v, ok := r.Value.(int64); !ok || v/100 != int64(i+1) {
 					t.Errorf("of %d, turn %d: call %d is %v, %v, %v", n, turn, i, r.Outcome, r.Value, r.Err)
@@ -110,7 +111,7 @@ func TestServer_RedirectionOfAPlainClient(t *testing.T) {
 	x := New(c.OtherMaster("elsewhere").Client(t))
 	defer stop(t, x)
 	for _, o := range call(t, x, countScript, "elsewhere", "elsewhere") {
-		if r := <-o.replies; r.Outcome != Denied || !redis.HasErrorPrefix(r.Err, "MOVED") {
+		if r := <-o.replies; r.Outcome != lock.Denied || !redis.HasErrorPrefix(r.Err, "MOVED") {
 			t.Errorf("%v: %v", r.Outcome, r.Err)
 		}
 	}
@@ -145,7 +146,7 @@ func TestServer_LostReplyBehindARedirection(t *testing.T) {
 		r := <-o.replies
 		n := to.Admin().Exists(context.Background(), keys[i]).Val()
 		ran += int(n)
-		if n == 1 && r.Outcome != Answered && r.Outcome != Unknown {
+		if n == 1 && r.Outcome != lock.Answered && r.Outcome != lock.Unknown {
 			t.Errorf("call %d has run, and is %v: %v", i, r.Outcome, r.Err)
 		}
 	}
@@ -160,11 +161,11 @@ func TestServer_DeniedAndBarred(t *testing.T) {
 	x, fresh := New(srv.Client(t)), New(srv.Client(t))
 	defer stop(t, x)
 	defer stop(t, fresh)
-	if r := <-call(t, x, countScript, "k")[0].replies; r.Outcome != Answered {
+	if r := <-call(t, x, countScript, "k")[0].replies; r.Outcome != lock.Answered {
 		t.Errorf("healthy: %v, %v", r.Outcome, r.Err)
 	}
 	srv.Admin().Do(t.Context(), "ACL", "SETUSER", "default", "resetkeys")
-	for executor, want := range map[*Executor]Outcome{x: Barred, fresh: Denied} {
+	for executor, want := range map[*Executor]lock.Outcome{x: lock.Barred, fresh: lock.Denied} {
 		if r := <-call(t, executor, countScript, "k")[0].replies; r.Outcome != want {
 			t.Errorf("a key denied: %v, %v, want %v", r.Outcome, r.Err, want)
 		}
@@ -191,7 +192,7 @@ func TestServer_ClientsAreNotCompared(t *testing.T) {
 		t.Fatal("Submit refused")
 	}
 	for range calls {
-		if r := <-o.replies; r.Outcome != Answered || r.AckErr != nil {
+		if r := <-o.replies; r.Outcome != lock.Answered || r.AckErr != nil {
 			t.Errorf("%v, %v, %v", r.Outcome, r.Err, r.AckErr)
 		}
 	}

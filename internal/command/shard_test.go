@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -86,7 +87,7 @@ func TestShard_DeadMasterDelaysNoOther(t *testing.T) {
 		}
 		close(thaw)
 		for _, o := range dead {
-			if r := <-o.replies; r.Outcome != Answered {
+			if r := <-o.replies; r.Outcome != lock.Answered {
 				t.Errorf("a late reply is %v", r.Outcome)
 			}
 		}
@@ -185,7 +186,7 @@ func TestShard_WithCallsIsKept(t *testing.T) {
 // Where no master has the slot, the client says so itself.
 func TestShard_WithoutMasterIsStillAsked(t *testing.T) {
 	clusterBubble(t, []string{"a"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {
-		if r := <-submit(t, x, "nobody:1", time.Second).replies; r.Outcome != Answered {
+		if r := <-submit(t, x, "nobody:1", time.Second).replies; r.Outcome != lock.Answered {
 			t.Errorf("%v, %v", r.Outcome, r.Err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -93,7 +94,7 @@ func TestTurns_SilentServerIsNotFlooded(t *testing.T) {
 		}
 	}
 	p.Freeze(false)
-	if r := repeated(t, x, "k"); r.Outcome != Answered {
+	if r := repeated(t, x, "k"); r.Outcome != lock.Answered {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
 }
@@ -105,7 +106,7 @@ func TestTurns_ServerThatHasMovedAway(t *testing.T) {
 	x := known(t, p, one)
 	defer stop(t, x)
 	p.Delay(turnAtMost*2/3, 0)
-	if r := repeated(t, x, "k"); r.Outcome != Answered {
+	if r := repeated(t, x, "k"); r.Outcome != lock.Answered {
 		t.Fatalf("%v, %v", r.Outcome, r.Err)
 	}
 	// Then it is known. A repetition that begins before the lane with the dead connection has let go of its batch says nothing of that.
@@ -113,7 +114,7 @@ func TestTurns_ServerThatHasMovedAway(t *testing.T) {
 		repeated(t, x, "k")
 	}
 	o := submit(t, x, "k", time.Minute)
-	if r := <-o.replies; r.Outcome != Answered || len(o.stranded) > 0 {
+	if r := <-o.replies; r.Outcome != lock.Answered || len(o.stranded) > 0 {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
 }

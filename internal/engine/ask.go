@@ -101,14 +101,14 @@ func (q *question) end(r command.Reply) {
 
 // Replied is called by the executor. That a dead connection has ended says nothing while a copy is on its way.
 func (q *question) Replied(_ *command.Call, r command.Reply) {
-	if lost := r.Outcome == command.Unknown || r.Outcome == command.NotSent; q.copies.Add(-1) >= 0 && lost {
+	if lost := r.Outcome == lock.Unknown || r.Outcome == lock.NotSent; q.copies.Add(-1) >= 0 && lost {
 		return
 	}
 	q.end(r)
 }
 
 func (q *question) Overdue(*command.Call) {
-	q.end(command.Reply{Outcome: command.Unknown, Err: q.engine.Executor.Silence()})
+	q.end(command.Reply{Outcome: lock.Unknown, Err: q.engine.Executor.Silence()})
 }
 
 // Stranded is called by the executor when the connection is dead.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -110,9 +111,9 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	q, answer := seam.Engine(m).Question()
 	q.Stranded(call)
 	gate.Wait(t)
-	q.Replied(call, command.Reply{Err: errors.New("i/o timeout"), Outcome: command.Unknown})
+	q.Replied(call, command.Reply{Err: errors.New("i/o timeout"), Outcome: lock.Unknown})
 	gate.Release()
-	if r := <-answer; r.Outcome != command.Answered {
+	if r := <-answer; r.Outcome != lock.Answered {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
 }

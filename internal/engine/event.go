@@ -202,7 +202,7 @@ func (eng *Engine) perform(ev *event) {
 }
 
 // stoppedReply is the end of a request that the executor did not take, because Close has stopped it.
-var stoppedReply = command.Reply{Outcome: command.Closed, Err: lock.Closed}
+var stoppedReply = command.Reply{Outcome: lock.Unsent, Err: lock.Closed}
 
 // announce tells of the end of leases.
 func (eng *Engine) announce(d *lock.Ended, leases []Ended) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/command"
+	"github.com/holdfast-go/holdfast/internal/lock"
 	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
@@ -124,7 +125,7 @@ func (i *identity) refresh() time.Duration {
 	i.waits, i.due = waits, time.Time{}
 	r := i.ask(append([]any{wire.ProcessKey(i.engine.Process.Owners), validity.Milliseconds(identityTTL), wire.WaitsField, waits}, i.args...)...)
 	err := r.Err
-	if r.Outcome == command.Answered && r.Value != int64(1) {
+	if r.Outcome == lock.Answered && r.Value != int64(1) {
 		err = protocol.Unexpected(r.Value)
 	}
 	switch {
@@ -132,9 +133,9 @@ func (i *identity) refresh() time.Duration {
 		i.refused = false
 		i.due = time.Now().Add(refreshIdentity - lookForWaits/2) // at the fourth look
 		return lookForWaits
-	case r.Outcome == command.Closed:
+	case r.Outcome == lock.Shut, r.Outcome == lock.Unsent:
 		return refreshIdentity
-	case r.Outcome == command.Answered, r.Outcome == command.Barred, r.Outcome.Final():
+	case r.Outcome == lock.Answered, r.Outcome == lock.Barred, r.Outcome.Final():
 		if !i.refused {
 			i.engine.Journal.Say(slog.LevelWarn, "holdfast: identity not written", "error", err)
 		}

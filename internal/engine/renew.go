@@ -110,10 +110,10 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		return
 	}
 	codes, ok := reply.Value.([]any)
-	if reply.Outcome != command.Answered && r.again.Load() {
+	if reply.Outcome != lock.Answered && r.again.Load() {
 		return
 	}
-	if reply.Outcome != command.Answered || !ok || len(codes) != len(r.holds) {
+	if reply.Outcome != lock.Answered || !ok || len(codes) != len(r.holds) {
 		for _, h := range r.holds {
 			eng.scheduler.Change(&h.Item, renewal.Plan{What: renewal.Retry})
 		}
@@ -121,7 +121,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 		if cause == nil {
 			cause = protocol.Unexpected(reply.Value)
 		}
-		eng.renewalFailed(len(r.holds), cause, reply.Outcome == command.Answered)
+		eng.renewalFailed(len(r.holds), cause, reply.Outcome == lock.Answered)
 		return
 	}
 	renewed, refused, cause := 0, 0, error(nil)

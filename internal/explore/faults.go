@@ -3,7 +3,6 @@ package explore
 import (
 	"slices"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
@@ -18,7 +17,7 @@ func (w *World) strikes() (all []step) {
 		if f.ghost || f.p.state == dead {
 			continue
 		}
-		if !f.ran || f.outcome == command.Answered {
+		if !f.ran || f.outcome == lock.Answered {
 			add(Fails, n)
 		}
 		if !f.ran {
@@ -71,10 +70,10 @@ func (w *World) strike(s step) {
 		if !f.ran {
 			w.haunt(f)
 		}
-		f.ran, f.reply, f.outcome = true, nil, command.Unknown
+		f.ran, f.reply, f.outcome = true, nil, lock.Unknown
 	case Loses:
 		f := w.flights[s.n]
-		f.ran, f.outcome = true, command.NotSent
+		f.ran, f.outcome = true, lock.NotSent
 	case Strands:
 		w.strand(w.flights[s.n])
 	case Unreplicated:

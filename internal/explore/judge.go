@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
 )
@@ -41,7 +40,7 @@ func (j *court) awake(p *process, n int, l *lock.Lock) {
 // acknowledged: a grant that no replica has acknowledged is none.
 func (j *court) acknowledged(f *flight) {
 	t, ok := f.of.(*lock.Try)
-	if !ok || !f.acks || f.acked > 0 || f.outcome != command.Answered {
+	if !ok || !f.acks || f.acked > 0 || f.outcome != lock.Answered {
 		return
 	}
 	for _, c := range j.w.callers {

@@ -134,7 +134,7 @@ type flight struct {
 
 	ran      bool // the server has executed it, or its connection has ended
 	reply    any
-	outcome  command.Outcome
+	outcome  lock.Outcome
 	acked    int
 	overdue  bool
 	stranded bool
@@ -156,12 +156,12 @@ func (w *World) send(p *process, s *lock.Send) {
 // execute has the server execute a request.
 func (w *World) execute(f *flight) {
 	w.judge.asks(f)
-	f.reply, f.ran, f.outcome = w.run(f.script, f.args), true, command.Answered
+	f.reply, f.ran, f.outcome = w.run(f.script, f.args), true, lock.Answered
 	if f.acks {
 		f.acked = 1
 	}
 	if err, failed := f.reply.(error); failed {
-		f.reply, f.outcome = nil, command.Unknown
+		f.reply, f.outcome = nil, lock.Unknown
 		w.judge.fails("odd error", "the server says: %v", err)
 	}
 	if f.ghost {
@@ -179,7 +179,7 @@ func (w *World) answer(f *flight) {
 	w.land(f)
 	p := f.p
 	r := command.Reply{Value: f.reply, Outcome: f.outcome, Sent: f.sent, Acked: f.acked}
-	if f.outcome != command.Answered {
+	if f.outcome != lock.Answered {
 		r.Err = errBroken
 	}
 	switch {

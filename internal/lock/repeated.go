@@ -78,7 +78,7 @@ func (r *Repeated) troubled(m *Moment, reply *Reply) (denied bool) {
 	m.effects().Counts.Troubles++
 	r.trouble, m.effects().Report.Trouble = reply.Cause, reply.Cause
 	r.doubt(reply.Outcome)
-	return reply.Outcome.final() || reply.Outcome == Barred && r.barredForLong(m)
+	return reply.Outcome.Final() || reply.Outcome == Barred && r.barredForLong(m)
 }
 
 // barredForLong is that of a lock, for one request.

@@ -38,19 +38,38 @@ const (
 type Outcome uint8
 
 const (
-	Answered Outcome = iota // this is its reply
-	NotSent                 // not a byte of it can have reached Redis
-	Refused                 // Redis did not run it; it may if asked again
-	Barred                  // Redis does not let this client, and has let it before
-	Denied                  // Redis did not run it and will not until something is changed
-	Failed                  // it ended with an error with which it would end each time. What it wrote before that stays
-	Shut                    // the client is closed: nothing was sent, and nothing will be
-	Unknown                 // it may have run, entirely or up to an error inside it
-	Unsent                  // Close has stopped what sends requests
+	// Answered: the script ran and this is its reply.
+	Answered Outcome = iota
+	// NotSent: not a byte of the request can have reached Redis.
+	NotSent
+	// Refused: Redis did not run the script; it may if asked again (LOADING, READONLY, OOM,
+	// CLUSTERDOWN, ...).
+	Refused
+	// Barred: Redis did not run the script, because it does not let this client (NOAUTH,
+	// WRONGPASS, NOPERM, or it is of the wrong kind for this server), and it has let it before: passwords are changed and lists of rights
+	// are loaded while programs run, so it may again soon.
+	Barred
+	// Denied: Redis did not run the script and will not until something is
+	// changed (ACL, authentication, a command it does not know).
+	Denied
+	// Failed: the script ended with an error with which it would end each time. What it wrote
+	// before that stays.
+	Failed
+	// Shut: the client is closed. Nothing was sent, and nothing will be.
+	Shut
+	// Unknown: the script may have run, entirely or up to an error inside it. Asked again, it
+	// may succeed: so is each error that is not known to be final, such as those of proxies.
+	Unknown
+	// Unsent: Close has stopped what sends requests.
+	Unsent
 )
 
-// final reports whether asking again would end in the same way.
-func (o Outcome) final() bool { return o == Denied || o == Failed || o == Shut || o == Unsent }
+func (o Outcome) String() string {
+	return [...]string{"answered", "not sent", "refused", "barred", "denied", "failed", "shut", "unknown", "unsent"}[o]
+}
+
+// Final reports whether asking again would end in the same way.
+func (o Outcome) Final() bool { return o == Denied || o == Failed || o == Shut || o == Unsent }
 
 // Says is what an answer says.
 type Says uint8

@@ -184,7 +184,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		}
 	case r.Outcome == Unsent:
 		lk.fail(m, Closed, nil)
-	case r.Outcome.final(), r.Outcome == Barred && lk.barredForLong(m, r.Cause):
+	case r.Outcome.Final(), r.Outcome == Barred && lk.barredForLong(m, r.Cause):
 		lk.hopeless(m, t, Unavailable, r.Hopeless)
 	case r.Outcome != Answered:
 		lk.trouble(m, t, current, r)

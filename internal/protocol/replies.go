@@ -10,18 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// outcomes are those of package command in the words of package lock.
-var outcomes = [...]lock.Outcome{
-	command.Answered: lock.Answered,
-	command.NotSent:  lock.NotSent,
-	command.Refused:  lock.Refused,
-	command.Barred:   lock.Barred,
-	command.Denied:   lock.Denied,
-	command.Failed:   lock.Failed,
-	command.Closed:   lock.Shut,
-	command.Unknown:  lock.Unknown,
-}
-
 // Read makes of the end of a request what its lock is to know.
 func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) lock.Reply {
 	switch x := x.(type) {
@@ -41,11 +29,7 @@ func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) 
 
 // unread is the part of an answer that each has. It says nothing yet.
 func unread(r command.Reply) lock.Reply {
-	x := lock.Reply{Outcome: outcomes[r.Outcome], Sent: r.Sent, Cause: r.Err}
-	if r.Err == lock.Closed {
-		x.Outcome = lock.Unsent
-	}
-	return x
+	return lock.Reply{Outcome: r.Outcome, Sent: r.Sent, Cause: r.Err}
 }
 
 // unexpected turns the answer to a request that says nothing into none.
@@ -59,7 +43,7 @@ func unexpected(x lock.Reply, value any) lock.Reply {
 // readAcquire is for one lock.
 func readAcquire(t *lock.Try, script *command.Script, r command.Reply) lock.Reply {
 	token, granted := r.Value.(int64)
-	if r.Outcome != command.Answered || !granted {
+	if r.Outcome != lock.Answered || !granted {
 		return readVerdict(script, r)
 	}
 	return readGrant(t, token, r)
@@ -88,7 +72,7 @@ func TooFew(acks *command.Acks, r command.Reply) error {
 // readVerdict is for an answer that is no grant.
 func readVerdict(script *command.Script, r command.Reply) lock.Reply {
 	x := unread(r)
-	if r.Outcome != command.Answered {
+	if r.Outcome != lock.Answered {
 		return hopeless(x, script)
 	}
 	if !ParseVerdict(r.Value, &x) {
@@ -100,7 +84,7 @@ func readVerdict(script *command.Script, r command.Reply) lock.Reply {
 // ReadTogether is for one of several locks of one script.
 func ReadTogether(t *lock.Try, r command.Reply) lock.Reply {
 	x := unread(r)
-	if r.Outcome != command.Answered {
+	if r.Outcome != lock.Answered {
 		return hopeless(x, MultiAcquire)
 	}
 	if token, granted := r.Value.(int64); granted {
@@ -126,7 +110,7 @@ func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
 	x := unread(r)
 	next, notice, granted := p.claimOf(r.Value)
 	x.Next, x.Notice = next, notice
-	if r.Outcome != command.Answered {
+	if r.Outcome != lock.Answered {
 		return x
 	}
 	n, ok := r.Value.(int64)
@@ -160,7 +144,7 @@ func (p *Process) claimOf(answer any) (*lock.Hold, wire.Notice, bool) {
 func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {
 	x := unread(r)
 	codes, ok := r.Value.([]any)
-	if r.Outcome != command.Answered || !ok || len(codes) != len(k.Claims) {
+	if r.Outcome != lock.Answered || !ok || len(codes) != len(k.Claims) {
 		return x
 	}
 	x.Says, x.Places = lock.Listed, make([]lock.Kept, len(codes))

@@ -41,7 +41,7 @@ type Handler interface {
 	Overdue(c *Call)
 	// Stranded is called at most once, when the call is without answer although the server answers
 	// over other connections: the one that it was sent over is most likely dead; or when a hurried call
-	// (trips.go) has run out of time. A handler whose
+	// (lane.go) has run out of time. A handler whose
 	// script may run twice submits another call. Replied follows, from that connection or from
 	// go-redis's read timeout; as with Overdue it can even have come before.
 	Stranded(c *Call)

@@ -40,13 +40,8 @@ func TestCall_GetsItsOwnReply(t *testing.T) {
 // the wait shorter.
 func TestSubmit_SharesOutAFewCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
-		o := newOutcome()
-		var calls []*Call
+		o := submitMany(t, x, maxLanes, Call{Script: testScript, Patience: time.Second}, always("k"))
 		for range maxLanes {
-			calls = append(calls, &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: o, Patience: time.Second})
-		}
-		x.Submit(time.Now(), calls...)
-		for range calls {
 			<-o.replies
 		}
 		if got := srv.seen(); len(got) != maxLanes {
@@ -87,11 +82,8 @@ func TestOverdue_Lapses(t *testing.T) {
 		}
 		before, _ := x.Commands()
 		const n = 100
-		lapsing, stays := newOutcome(), submit(t, x, "stays", time.Second)
-		lapsing.replies, lapsing.overdue = make(chan Reply, n), make(chan time.Time, n)
-		for range n {
-			x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, "lapses"), Handler: lapsing, Patience: time.Second, Lapses: true})
-		}
+		stays := submit(t, x, "stays", time.Second)
+		lapsing := submitMany(t, x, n, Call{Script: testScript, Patience: time.Second, Lapses: true}, always("lapses"))
 		time.Sleep(time.Second + tick)
 		synctest.Wait()
 		if len(lapsing.replies) != n {

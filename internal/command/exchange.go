@@ -109,7 +109,7 @@ func (l *lane) exchange(g group, again bool) {
 // itself and in full.
 func (l *lane) unmet(b *bundle, err error) bool {
 	s := l.shard
-	if isNoScript(err) {
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		s.known.remove(b.script)
 		return true
 	}

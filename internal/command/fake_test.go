@@ -95,14 +95,43 @@ func (o *outcome) Stranded(*Call)           { o.stranded <- time.Now() }
 
 var testScript = NewScript("test", "return KEYS[1]", "", nil)
 
+// submitEach submits calls of s at once, each with arguments and a handler of its own.
+func submitEach(t *testing.T, x *Executor, s *Script, patience time.Duration, args ...[]any) []*outcome {
+	t.Helper()
+	calls, outcomes := make([]*Call, len(args)), make([]*outcome, len(args))
+	for i := range args {
+		outcomes[i] = newOutcome()
+		calls[i] = &Call{Script: s, Args: args[i], Handler: outcomes[i], Patience: patience}
+	}
+	if !x.Submit(time.Now(), calls...) {
+		t.Fatal("Submit refused")
+	}
+	return outcomes
+}
+
 func submit(t *testing.T, x *Executor, key string, patience time.Duration) *outcome {
 	t.Helper()
-	o := newOutcome()
-	if !x.Submit(time.Now(), &Call{Script: testScript, Args: testScript.Args(1, key), Handler: o, Patience: patience}) {
+	return submitEach(t, x, testScript, patience, testScript.Args(1, key))[0]
+}
+
+// submitMany submits n calls at once, like call but for their keys, and returns what their handler is told.
+func submitMany(t *testing.T, x *Executor, n int, call Call, key func(i int) string) *outcome {
+	t.Helper()
+	o := &outcome{replies: make(chan Reply, n), overdue: make(chan time.Time, n), stranded: make(chan time.Time, n)}
+	calls := make([]*Call, n)
+	for i := range calls {
+		c := call
+		c.Args, c.Handler = c.Script.Args(1, key(i)), o
+		calls[i] = &c
+	}
+	if !x.Submit(time.Now(), calls...) {
 		t.Fatal("Submit refused")
 	}
 	return o
 }
+
+// always is the same key for each call.
+func always(key string) func(int) string { return func(int) string { return key } }
 
 // frozen runs f with an executor on a fake server that answers when thaw is closed, in fake time.
 // f stops the executor.
@@ -204,22 +233,9 @@ func (f *fakeServer) answers(t *testing.T, s *Script, reply func(call []any) any
 // submitAll submits calls of s, each with a key and the arguments of its own.
 func submitAll(t *testing.T, x *Executor, s *Script, n int, args ...any) []*outcome {
 	t.Helper()
-	var calls []*Call
-	var outcomes []*outcome
+	var all [][]any
 	for i := range n {
-		o := newOutcome()
-		outcomes = append(outcomes, o)
-		list := s.Args(1, append([]any{fmt.Sprint("k", i), fmt.Sprint("own", i)}, args...)...)
-		calls = append(calls, &Call{Script: s, Args: list, Handler: o, Patience: time.Minute})
+		all = append(all, s.Args(1, append([]any{fmt.Sprint("k", i), fmt.Sprint("own", i)}, args...)...))
 	}
-	if !x.Submit(time.Now(), calls...) {
-		t.Fatal("Submit refused")
-	}
-	return outcomes
+	return submitEach(t, x, s, time.Minute, all...)
 }
-
-// replyError is what Redis says.
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-func (replyError) RedisError()     {}

@@ -2,9 +2,15 @@ package command
 
 import (
 	"context"
+	"errors"
+	"net"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/lock"
 )
 
 // lane is one goroutine that sends batches. It is started by rouseLocked and ends
@@ -165,4 +171,140 @@ func (l *lane) sendGroup(g group) {
 		l.exchange(g, true)
 	}
 	clear(l.redo)
+}
+
+// group is calls that are sent as one pipeline.
+type group struct {
+	master *redis.Client // that they go to; nil: through the executor's client, which may be of a type without ==
+	calls  []*Call
+	acks   *Acks // of all of them; nil: none
+}
+
+// groups divides a batch: calls to be acknowledged come last, because the replies of a
+// pipeline are read together and WAIT can take long. One WAIT is for all that go over
+// one connection, since replicas acknowledge in order.
+//
+// In a cluster these calls go to the master itself: WAIT has no key that would lead it
+// there. A redirection is then a refusal, and the caller asks again.
+func (l *lane) groups() []group {
+	all := []group{{}}
+	for _, c := range l.batch {
+		if c.Acks == nil {
+			all[0].calls = append(all[0].calls, c)
+			continue
+		}
+		master, err := l.masterFor(c)
+		if err != nil {
+			outcome, err := l.failure(err)
+			if !outcome.Final() && outcome != lock.Barred {
+				outcome = lock.NotSent
+			}
+			c.Handler.Replied(c, Reply{Err: err, Outcome: outcome, Sent: time.Now()})
+			continue
+		}
+		i := 1
+		for i < len(all) && (all[i].master != master || *all[i].acks != *c.Acks) {
+			i++
+		}
+		if i == len(all) {
+			all = append(all, group{master: master, acks: c.Acks})
+		}
+		all[i].calls = append(all[i].calls, c)
+	}
+	return all
+}
+
+// masterFor returns the server that a call and its WAIT are sent to; nil where there is no
+// cluster. It may do I/O: the first call of all has no call before it to learn its master from.
+func (l *lane) masterFor(c *Call) (*redis.Client, error) {
+	x := l.shard.x
+	if x.cluster == nil || c.master != nil {
+		return c.master, nil
+	}
+	return x.cluster.MasterForKey(l.ctx, c.key())
+}
+
+// A request on a dead connection keeps one of the turns of go-redis's pools until go-redis's read timeout. So at most
+// half of the turns are given to requests with that read timeout. Those that wait for a server that stands still are not
+// counted, since it may answer them; but one turn is left, since their connections may have died meanwhile. Further requests
+// are hurried: they have a short read timeout, and their handlers repeat them after it. With each one that runs into it,
+// the next hurried request waits twice as long, since the server may stand still, or be farther away than before.
+
+// turnAtMost is how long a hurried request waits for each reply, or lateTrips round trips if that is longer. A doubt
+// (doubt.go) is resolved sooner.
+const turnAtMost = 250 * time.Millisecond
+
+// turnFor is how long a hurried request waits for each reply of a server that is a round trip of trip away; 0: unknown.
+func turnFor(trip time.Duration) time.Duration {
+	if trip == 0 {
+		return probeWithin
+	}
+	return max(turnAtMost, lateTrips*trip)
+}
+
+// turnsOf is how many connections for requests client may have. Only go-redis's own client of one server says so; for
+// any other, turnsOf returns what bounds the lanes anyway.
+func turnsOf(client Client) int {
+	c, ok := client.(*redis.Client)
+	if !ok {
+		return maxStranded
+	}
+	o := c.Options()
+	switch n := o.PipelinePoolSize; {
+	case n > 0:
+		return o.PoolSize + n
+	case n == 0:
+		return o.PoolSize + redis.DefaultPipelinePoolSize
+	}
+	return o.PoolSize
+}
+
+// withinLocked is how long the batch that a lane has just taken may wait for each reply; 0: it is not hurried.
+func (s *shard) withinLocked() time.Duration {
+	long := len(s.busy) - s.stuck + s.stranded // without lanes that are stuck at a server that stands still
+	if long <= min(s.x.turns, maxStranded)/2 && len(s.busy) < s.x.turns {
+		return 0
+	}
+	return max(turnFor(s.trips.least()), s.within)
+}
+
+// hurry returns client with a read timeout of within, and of acks on top, and reports whether that is shorter than the
+// client's own. A cluster's client cannot be given another read timeout.
+func hurry(client Client, within time.Duration, acks *Acks) (_ Client, hurried bool) {
+	c, ok := client.(*redis.Client)
+	if !ok || within == 0 {
+		return client, false
+	}
+	if acks != nil {
+		within += acks.Timeout
+	}
+	if own := c.Options().ReadTimeout; own > 0 && own <= within {
+		return client, false
+	}
+	return c.WithTimeout(within), true
+}
+
+// isTimeout reports whether err is a read that has taken too long.
+func isTimeout(err error) bool {
+	var slow net.Error
+	return errors.As(err, &slow) && slow.Timeout()
+}
+
+// ranOut is called when the time of l's hurried batch has run out. It reports whether the handlers are still to be told
+// that the batch is stranded.
+func (x *Executor) ranOut(l *lane) bool {
+	s := l.shard
+	x.mu.Lock()
+	if l.stranded {
+		x.mu.Unlock()
+		return false
+	}
+	s.within = max(s.within, 2*l.within)
+	s.strandLocked(l)
+	roused := s.rouseLocked()
+	x.mu.Unlock()
+	if roused != nil {
+		roused.wake <- struct{}{}
+	}
+	return true
 }

@@ -39,9 +39,9 @@ func TestMerge_ErrorsStayWithTheirCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, x *Executor, srv *fakeServer) {
 		s := manyScript(nil)
 		odd := map[any]any{
-			"k3":  replyError("READONLY You can't write against a read only replica."),
-			"k5":  replyError("WRONGTYPE Operation against a key holding the wrong kind of value (in user_script: many)"),
-			"k8":  replyError("HOLDFAST cannot set a TTL: NOPERM"),
+			"k3":  scriptError("READONLY You can't write against a read only replica."),
+			"k5":  scriptError("WRONGTYPE Operation against a key holding the wrong kind of value (in user_script: many)"),
+			"k8":  scriptError("HOLDFAST cannot set a TTL: NOPERM"),
 			"k13": nil,
 		}
 		srv.answers(t, s, func(call []any) any {
@@ -80,9 +80,9 @@ func TestMerge_RefusedCommandsAreSentApart(t *testing.T) {
 				switch calls := s.calls(t, cmd.Args()); {
 				case len(calls) > 1:
 					merged.Add(1)
-					cmd.SetErr(replyError(text))
+					cmd.SetErr(scriptError(text))
 				case calls[0][0] == "k7":
-					cmd.SetErr(replyError("NOPERM"))
+					cmd.SetErr(scriptError("NOPERM"))
 				default:
 					echo(ctx, cmd)
 				}
@@ -190,7 +190,7 @@ func TestMerge_WhatIsSentAgainGoesApart(t *testing.T) {
 				forgotten++
 				cmd.SetErr(redis.ErrNoScript)
 			case n > 1:
-				cmd.SetErr(replyError("NOPERM"))
+				cmd.SetErr(scriptError("NOPERM"))
 			default:
 				echo(ctx, cmd)
 			}
@@ -217,18 +217,15 @@ func TestMerge_LeavesAcknowledgedCallsApart(t *testing.T) {
 			}
 			if n := len(s.calls(t, cmd.Args())); n > 1 {
 				t.Errorf("%d calls as one", n)
-				cmd.SetErr(replyError("NOPERM"))
+				cmd.SetErr(scriptError("NOPERM"))
 				return
 			}
 			echo(ctx, cmd)
 		})
-		o := &outcome{replies: make(chan Reply, 32)}
-		var calls []*Call
-		for i := range cap(o.replies) {
-			calls = append(calls, &Call{Script: s, Args: s.Args(1, fmt.Sprint(i)), Handler: o, Patience: time.Minute, Acks: &Acks{Replicas: 1, Timeout: time.Second}})
-		}
-		x.Submit(time.Now(), calls...)
-		for range calls {
+		const n = 32
+		acks := &Acks{Replicas: 1, Timeout: time.Second}
+		o := submitMany(t, x, n, Call{Script: s, Patience: time.Minute, Acks: acks}, func(i int) string { return fmt.Sprint(i) })
+		for range n {
 			if r := <-o.replies; r.Outcome != lock.Answered || r.Acked != 1 {
 				t.Errorf("%v, %v, acked %d", r.Outcome, r.Err, r.Acked)
 			}

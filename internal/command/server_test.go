@@ -15,19 +15,14 @@ import (
 
 var countScript = NewScript("count", "return redis.call('incr', KEYS[1])", "", nil)
 
+// call submits a call of s for each key at once.
 func call(t *testing.T, x *Executor, s *Script, keys ...string) []*outcome {
 	t.Helper()
-	var calls []*Call
-	var outcomes []*outcome
+	var args [][]any
 	for _, k := range keys {
-		o := newOutcome()
-		outcomes = append(outcomes, o)
-		calls = append(calls, &Call{Script: s, Args: s.Args(1, k), Handler: o, Patience: 10 * time.Second})
+		args = append(args, s.Args(1, k))
 	}
-	if !x.Submit(time.Now(), calls...) {
-		t.Fatal("Submit refused")
-	}
-	return outcomes
+	return submitEach(t, x, s, 10*time.Second, args...)
 }
 
 func stop(t *testing.T, x *Executor) {
@@ -182,16 +177,10 @@ func TestServer_ClientsAreNotCompared(t *testing.T) {
 	srv := redistest.Start(t)
 	x := New(plain{Client: srv.Client(t)})
 	defer stop(t, x)
-	calls := make([]*Call, 4*crowd) // so many that batches have several of them
-	o := &outcome{replies: make(chan Reply, len(calls))}
-	for i := range calls {
-		calls[i] = &Call{Script: countScript, Args: countScript.Args(1, "k"), Handler: o, Patience: 10 * time.Second,
-			Acks: &Acks{Replicas: 1, Timeout: time.Millisecond}}
-	}
-	if !x.Submit(time.Now(), calls...) {
-		t.Fatal("Submit refused")
-	}
-	for range calls {
+	const n = 4 * crowd // so many that batches have several of them
+	acks := &Acks{Replicas: 1, Timeout: time.Millisecond}
+	o := submitMany(t, x, n, Call{Script: countScript, Patience: 10 * time.Second, Acks: acks}, always("k"))
+	for range n {
 		if r := <-o.replies; r.Outcome != lock.Answered || r.AckErr != nil {
 			t.Errorf("%v, %v, %v", r.Outcome, r.Err, r.AckErr)
 		}

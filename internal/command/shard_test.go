@@ -98,15 +98,11 @@ func TestShard_DeadMasterDelaysNoOther(t *testing.T) {
 func TestShard_BatchesAreOneMasters(t *testing.T) {
 	clusterBubble(t, []string{"a", "b", "c"}, func(t *testing.T, x *Executor, c *fakeCluster, srv *fakeServer) {
 		const n = 300
-		o := &outcome{replies: make(chan Reply, n), overdue: make(chan time.Time, n)}
-		var calls []*Call
-		for i := range n {
-			key := fmt.Sprint([]string{"a", "b", "c"}[i%3], ":", i)
-			calls = append(calls, &Call{Script: testScript, Args: testScript.Args(1, key), Handler: o, Patience: time.Second})
-		}
 		before := len(srv.seen())
-		x.Submit(time.Now(), calls...)
-		for range calls {
+		o := submitMany(t, x, n, Call{Script: testScript, Patience: time.Second}, func(i int) string {
+			return fmt.Sprint([]string{"a", "b", "c"}[i%3], ":", i)
+		})
+		for range n {
 			<-o.replies
 		}
 		batches := srv.seen()[before:]
@@ -237,13 +233,8 @@ func TestShard_SendsMoreToAServerThatIsFar(t *testing.T) {
 				echo(ctx, cmd)
 			}
 			<-submit(t, x, "first", time.Second).replies
-			o := newOutcome()
-			calls := make([]*Call, 4*maxBatch)
-			for i := range calls {
-				calls[i] = &Call{Script: testScript, Args: testScript.Args(1, "k"), Handler: o, Patience: time.Second}
-			}
-			x.Submit(time.Now(), calls...)
-			for range calls {
+			o := submitMany(t, x, 4*maxBatch, Call{Script: testScript, Patience: time.Second}, always("k"))
+			for range 4 * maxBatch {
 				<-o.replies
 			}
 			longest := 0

@@ -100,18 +100,6 @@ func TestServer_ShiftedRepliesOfTheNextBatch(t *testing.T) {
 	}
 }
 
-// A plain client of a cluster's node follows no redirection: it is told so.
-func TestServer_RedirectionOfAPlainClient(t *testing.T) {
-	c := redistest.StartCluster(t)
-	x := New(c.OtherMaster("elsewhere").Client(t))
-	defer stop(t, x)
-	for _, o := range call(t, x, countScript, "elsewhere", "elsewhere") {
-		if r := <-o.replies; r.Outcome != lock.Denied || !redis.HasErrorPrefix(r.Err, "MOVED") {
-			t.Errorf("%v: %v", r.Outcome, r.Err)
-		}
-	}
-}
-
 // A call that a cluster's node redirects, and whose reply is lost at the next one, may have run: the
 // redirection does not say otherwise.
 func TestServer_LostReplyBehindARedirection(t *testing.T) {

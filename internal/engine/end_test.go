@@ -106,8 +106,8 @@ func TestQuestion_CopyAnswers(t *testing.T) {
 	}
 	gate := p.HoldReply(isScript)
 	keys := wire.ForceReleaseKeys("a")
-	lock, rw := wire.Channels("a")
-	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, seam.Engine(m).Process.Publish, lock, rw)...), Patience: time.Second}
+	channel, rw := wire.Channels("a")
+	call := &command.Call{Script: protocol.ForceRelease, Args: protocol.ForceRelease.Args(len(keys), append(keys, seam.Engine(m).Process.Publish, channel, rw)...), Patience: time.Second}
 	q, answer := seam.Engine(m).Question()
 	q.Stranded(call)
 	gate.Wait(t)

@@ -93,6 +93,22 @@ var (
 	errMissing = errors.New("no reply to a command, but to the next")
 )
 
+// answered is called with a command that Redis has replied to. It returns why the session has to end, if an earlier command
+// has no reply or nothing was asked.
+func (h *session) answered(c sent) error {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	switch i := slices.Index(h.sent, c); {
+	case i == 0:
+		h.sent = h.sent[1:]
+	case i > 0:
+		return errMissing
+	case c.command == ping:
+		return fmt.Errorf("%w: a PONG without a PING", errStrange)
+	} // else go-redis has made a new connection by itself, and subscribes to all channels again
+	return nil
+}
+
 // confirmed returns the listeners that learn by it that messages are heard.
 func (h *session) confirmed(channel string) []Listener {
 	h.s.mu.Lock()

@@ -3,7 +3,6 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -301,20 +300,4 @@ func (h *session) ping(ctx context.Context, ps *redis.PubSub) error {
 	h.sent = append(h.sent, c)
 	h.s.mu.Unlock()
 	return h.send(ctx, ps, c)
-}
-
-// answered is called with a command that Redis has replied to. It returns why the session has to end, if an earlier command
-// has no reply or nothing was asked.
-func (h *session) answered(c sent) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	switch i := slices.Index(h.sent, c); {
-	case i == 0:
-		h.sent = h.sent[1:]
-	case i > 0:
-		return errMissing
-	case c.command == ping:
-		return fmt.Errorf("%w: a PONG without a PING", errStrange)
-	} // else go-redis has made a new connection by itself, and subscribes to all channels again
-	return nil
 }

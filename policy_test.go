@@ -60,22 +60,22 @@ var imports = map[string][]string{
 		"", "/internal/engine", "/internal/protocol", "/internal/redistest", "/internal/seam",
 		"/internal/vredis", "github.com/redis/go-redis/v9",
 	},
-	"/internal/locktest/several":   {"", "/internal/redistest", "github.com/redis/go-redis/v9"}, // tests only
-	"/internal/locktest/faults":    {},                                                          // nothing but tests
-	"/internal/locktest/queue":     {},                                                          // nothing but tests
-	"/internal/locktest/election":  {},                                                          // nothing but tests
-	"/internal/locktest/semaphore": {},                                                          // nothing but tests
-	"/internal/locktest/state":     {},                                                          // nothing but tests
-	"/internal/locktest/telemetry": {},                                                          // nothing but tests
+	"/internal/locktest/several":   {"", "/internal/locktest", "/internal/redistest", "github.com/redis/go-redis/v9"}, // tests only
+	"/internal/locktest/faults":    {},                                                                                // nothing but tests
+	"/internal/locktest/queue":     {},                                                                                // nothing but tests
+	"/internal/locktest/election":  {},                                                                                // nothing but tests
+	"/internal/locktest/semaphore": {},                                                                                // nothing but tests
+	"/internal/locktest/state":     {},                                                                                // nothing but tests
+	"/internal/locktest/telemetry": {},                                                                                // nothing but tests
 	"/internal/chaos": { // tests only
 		"", "/internal/judge", "/internal/locktest", "/internal/redistest", "/internal/vredis", "/internal/wire",
 		"github.com/redis/go-redis/v9",
 	},
-	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                                        // tests only
-	"/internal/sim":        {"", "/internal/judge", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
-	"/internal/topology":   {},                                                                                                                                                                                                          // only tests
-	"/internal/interop":    {},                                                                                                                                                                                                          // nothing but tests
-	"/internal/docs":       {},                                                                                                                                                                                                          // nothing but tests
+	"/internal/vredis":     {"github.com/yuin/gopher-lua", "github.com/yuin/gopher-lua/ast", "github.com/yuin/gopher-lua/parse"},                                                                                                                               // tests only
+	"/internal/sim":        {"", "/internal/judge", "/internal/redistest", "/internal/retry", "/internal/seam", "/internal/validity", "/internal/vredis", "/internal/wire", "github.com/redis/go-redis/v9", "github.com/redis/go-redis/v9/maintnotifications"}, // tests only
+	"/internal/topology":   {},                                                                                                                                                                                                                                 // only tests
+	"/internal/interop":    {},                                                                                                                                                                                                                                 // nothing but tests
+	"/internal/docs":       {},                                                                                                                                                                                                                                 // nothing but tests
 	"/internal/visible":    {},
 	"/internal/supervisor": {"golang.org/x/sys/unix"},
 	"/cmd/holdfast": {

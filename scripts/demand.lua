@@ -6,13 +6,22 @@
 -- ARGV[2]  channel: of the lock
 -- ARGV[3]  own: the channel of the echo: the caller's inbox, or that of the lock; empty if there is none
 -- ARGV[4]  message: that echo
+-- ARGV[5]  process: what the owner ids of the caller's process begin with
 --
 -- Returns {waiting, listeners, heard}
---          how many stand in the queue, where the caller's own waiters are not while it holds the lock;
+--          how many of other processes are among the first four in the queue; those of the caller's own process either leave it, or
+--          have told the caller that they wait;
 --          and how many clients listen to the channel, of which the caller may be one (in a cluster: on
 --          this node); and how many clients heard the echo, likewise; -1: it was not sent
 
 -- include: redisson
 
 local heard = own ~= '' and redis.pcall(own == channel and publish or 'publish', own, message)
-return {redis.call('llen', queue), listeners(publish, channel), type(heard) == 'number' and heard or -1}
+
+local waiting = 0
+for _, id in ipairs(redis.call('lrange', queue, 0, 3)) do
+  if string.sub(id, 1, #process) ~= process then
+    waiting = waiting + 1
+  end
+end
+return {waiting, listeners(publish, channel), type(heard) == 'number' and heard or -1}

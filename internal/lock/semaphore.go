@@ -4,9 +4,6 @@ package lock
 // waiters of the process, as for a mutex, so that processes take turns. A hold goes to the next caller here that wants as many.
 var semaphoreRules = rules{company: beside, passes: true}
 
-// StandsInQueue reports whether the process has a place in the queue, as far as it knows: it can have one beside what it holds.
-func (lk *Lock) StandsInQueue() bool { return lk.Family.Shared() && lk.bid.standing() }
-
 // tooMany is for a claim of more permits than there are. Redis has taken away the place that it had, so that it is in the way of no
 // other. A caller whose own semaphore has fewer learns of it. Any other goes behind those here, and asks again: the number was cut,
 // and may be set again. The callers of a paused semaphore stay in their order, because none of them gets a permit. They listen to

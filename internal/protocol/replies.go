@@ -170,9 +170,6 @@ func (p *Process) readDemand(l *lock.Lock, r command.Reply) lock.Reply {
 		listeners, _ = n[1].(int64)
 		x.Heard, _ = n[2].(int64)
 	}
-	if l.StandsInQueue() {
-		waiting--
-	}
 	x.Says, x.Wanted = lock.Listed, waiting > 0 || listeners > p.Knows.OwnListeners(l.Keys)
 	return x
 }

@@ -278,7 +278,7 @@ func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 // Question is the request whether another process waits.
 func (p *Process) Question(q *lock.Question) (*command.Script, []any) {
 	k := q.Hold.Keys()
-	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel(), q.Channel, q.Message)
+	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel(), q.Channel, q.Message, p.Owners)
 }
 
 // permits are the ids of the permits of a claim.

@@ -3,9 +3,10 @@ package vredis_test
 // toolBranches look at locks, free them by force, and say what a process is.
 var toolBranches = []branch{
 	// demand.lua
-	{"two wait, and one client listens", []string{"rpush $Q $2 $R", "subscribe ch"}, "demand", []string{"publish", "ch", "", ""}, "[2 1 -1]", nil},
-	{"no client listens", nil, "demand", []string{"spublish", "ch", "", ""}, "[0 0 -1]", nil},
-	{"the server has no sharded channels", []string{"subscribe ch", "acl setuser default -pubsub|shardnumsub"}, "demand", []string{"spublish", "ch", "", ""}, "[0 1 -1]", nil},
+	{"two wait, and one client listens", []string{"rpush $Q $2 $R", "subscribe ch"}, "demand", []string{"publish", "ch", "", "", deafManager}, "[2 1 -1]", nil},
+	{"the caller's own place, and one more", []string{"rpush $Q $2 $R $1"}, "demand", []string{"publish", "ch", "", "", heardManager}, "[1 0 -1]", nil},
+	{"no client listens", nil, "demand", []string{"spublish", "ch", "", "", heardManager}, "[0 0 -1]", nil},
+	{"the server has no sharded channels", []string{"subscribe ch", "acl setuser default -pubsub|shardnumsub"}, "demand", []string{"spublish", "ch", "", "", heardManager}, "[0 1 -1]", nil},
 
 	// busy.lua
 	{"asked, and in use", []string{"hset x $m 1", "pexpire x 7000"}, "busy", []string{deafManager + "06", "$I", "b 1"}, "0", map[string]string{"sent": "$I b 1", "hgetall x": "[$m 1]"}},

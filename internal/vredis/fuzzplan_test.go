@@ -284,7 +284,7 @@ func (g *plan) call(script string) (keys, argv []string) {
 	case "busy":
 		keys, argv = []string{lock}, []string{g.own(), "holdfast_inbox:" + strings.Trim(heardManager, "hf-:"), "b 3"}
 	case "demand":
-		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "holdfast_inbox:" + strings.Trim(heardManager, "hf-:"), "-7"}
+		keys, argv = []string{queue}, []string{g.publish(), "redisson_lock__channel:{" + lock + "}", "holdfast_inbox:" + strings.Trim(heardManager, "hf-:"), "-7", heardManager}
 	case "stay":
 		id, stays := g.own(), heardManager+"9"
 		keys = []string{lock, queue, deadlines, g.tombstones()}

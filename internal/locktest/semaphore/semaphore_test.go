@@ -110,6 +110,28 @@ func TestSemaphore_OwnPlaceIsNoDemand(t *testing.T) {
 	})
 }
 
+// The process has passed the permit on to its waiter, whose place in the queue is given up late: it does not want what it has.
+func TestSemaphore_OwnPlaceIsNotWanted(t *testing.T) {
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		m, p := locktest.ManagerVia(t, srv, locktest.Unasked...)
+		s := m.Semaphore(name, 1)
+		first := acquire(t, s, 1)
+		next := waiting(t, m, s, 1)
+		stands(t, srv, 1)
+		gate := p.HoldRequest(locktest.ScriptOn(name, "permit_release"))
+		unlock(t, first)
+		l := granted(t, next)
+		gate.Wait(t)
+		select {
+		case <-l.Wanted():
+			t.Error("no other caller waits")
+		case <-time.After(3 * time.Second):
+		}
+		gate.Release()
+		unlock(t, l)
+	})
+}
+
 // Callers of a process that want another number come in their turn.
 func TestSemaphore_MixedNumbers(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

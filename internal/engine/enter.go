@@ -287,12 +287,15 @@ func (eng *Engine) outcomeOf(w *waiter) (l *Lease, refused error) {
 
 // settleLocked is called when the outcome is there, before a later event of the entry.
 func (w *waiter) settleLocked(m *lock.Moment) {
-	if w.Waited {
+	if w.Waited && !w.Once { // one that asks once does not wait for another owner
 		w.entry.waitedLocked(w.Came, m.Age())
 	}
 	if l := w.Lease; l != nil {
 		(*Lease)(l).setLabelLocked(w.label)
 		w.h.Class.granted(l.Kind(), l.Mode())
+		if l.Mode() == lock.ByServer {
+			w.entry.engine.Stats.Granted.Add(1)
+		}
 	}
 }
 

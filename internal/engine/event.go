@@ -71,7 +71,7 @@ func (eng *Engine) end(ev *event, entries ...*entry) {
 	if l := ev.Gone; l != nil {
 		ev.gone = (*Lease)(l).closeLocked()
 	}
-	for w := ev.Told; w != nil; w = w.NextTold() {
+	for w := ev.Told; w != nil; w = w.Next {
 		w.Shell.(*waiter).settleLocked(&ev.Moment)
 	}
 	var heard []*entry
@@ -133,7 +133,6 @@ func (eng *Engine) performOrdered(ev *event, x *lock.Effects) {
 	if c := &x.Counts; *c != (lock.Counts{}) {
 		eng.Stats.Troubles.Add(c.Troubles)
 		eng.Stats.Polls.Add(c.Polls)
-		eng.Stats.Granted.Add(c.Granted)
 	}
 }
 
@@ -149,7 +148,7 @@ func (eng *Engine) submit(ev *event, c *command.Call) {
 func (eng *Engine) perform(ev *event) {
 	var async []*waiter // no caller that waits is kept from its outcome by code of another one
 	for w := ev.Told; w != nil; {
-		next := w.NextTold() // its caller may park it again when it knows
+		next := w.Next // its caller may park it again when it knows
 		if x := w.Shell.(*waiter); x.async == nil {
 			x.ready <- struct{}{} // there is room
 		} else {

@@ -136,7 +136,7 @@ func (p *process) end(l *lock.Lock, m *lock.Moment) {
 		}
 	}
 	for w := m.Told; w != nil; {
-		next := w.NextTold()
+		next := w.Next
 		w.Shell.(*caller).told(w)
 		w = next
 	}

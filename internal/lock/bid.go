@@ -66,17 +66,6 @@ func (b *Bid) suits(w *Waiter) bool {
 	return w.Kind == c.Kind && w.Terms.suit(c.Terms) && (c.stray() || c.phase == standing)
 }
 
-// leftBehind counts the bids whose waiters have left. Their requests are under way.
-func (lk *Lock) leftBehind() int32 {
-	switch {
-	case kinds[lk.Family].bidsEach:
-		return lk.places.left
-	case lk.bid != nil && lk.bid.waiter == nil:
-		return 1
-	}
-	return 0
-}
-
 // left is called when w has just left the queue. The next waiter takes its bid over if it can use it; else the
 // bid is undone.
 func (lk *Lock) left(m *Moment, w *Waiter) {
@@ -89,11 +78,8 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 	case !each && front != nil && b.suits(front):
 		b.pass(front)
 	case b.current != nil: // its verdict, which is on its way, tells what there is to undo
-		b.waiter = nil
-		if each {
-			w.bid = nil
-			lk.places.left++
-		}
+		b.waiter, w.bid = nil, nil
+		lk.releasing++
 	default:
 		lk.undo(m, b.claim)
 		if !each {
@@ -105,9 +91,7 @@ func (lk *Lock) left(m *Moment, w *Waiter) {
 // undoLeft undoes a bid whose waiter has left, when its request has ended, with a grant or without.
 func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	before := lk.releasing
-	if kinds[lk.Family].bidsEach {
-		lk.places.left--
-	} else {
+	if !kinds[lk.Family].bidsEach {
 		lk.missed.add(missedLock)
 	}
 	if granted {
@@ -117,7 +101,8 @@ func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	} else {
 		lk.undo(m, c)
 	}
-	if lk.releasing == before { // else that is to end, too
+	lk.releasing--
+	if lk.releasing < before { // else that is to end, too
 		lk.gaveUp(1)
 	}
 }

@@ -58,7 +58,6 @@ func (d *Downgrade) Replied(m *Moment, c *Copy, reply *Reply) {
 		}
 		d.again(m)
 	}
-	d.sayGaveUp(m)
 	lk.step(m)
 }
 
@@ -142,5 +141,6 @@ func (d *Downgrade) abandon(m *Moment, end *Verdict) {
 		}
 	}
 	r.start(m, nil)
+	d.logged = true
 	d.settle(m, d.ended(end))
 }

@@ -11,7 +11,6 @@ type places struct {
 	joining *Join     // is putting waiters into the queue, or back into it; nil: none
 	keeping int       // requests that ask whether places are still there
 	awaited int       // how many of those requests are to end before the lost ones come back
-	left    int32     // bids whose waiters have left, and whose requests are under way
 	leaving *Repeated // is taking waiters out of it; nil: none
 	leavers []*Hold   // are to leave it next; counted in Lock.releasing
 }

@@ -10,12 +10,12 @@ import (
 // granted makes the claim a hold of the process, whose TTL of ttl began no
 // earlier than at since.
 func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, lastToken uint64, how Mode) {
-	lk.known.untroubled()
 	w := h.bid.waiter
 	queued := lk.endBid(m, h)
 	now := m.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
+		lk.known.untroubled()
 		lk.troubled(m, TooLate)
 		lk.refuse(m, lk.tries+1, Unavailable, TooLate)
 		lk.giveUp(m, h, nil)
@@ -56,7 +56,7 @@ func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
 	h.begin(m)
 	if how != AtOnce {
-		w.waited()
+		w.Waited = true
 	}
 	lk.deliver(m, w, h.grant(&w.By, how, m.Age()), nil)
 }
@@ -156,10 +156,10 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 			return
 		}
 	}
-	if !h.phase.claim() {
+	b := h.bid
+	if b == nil {
 		return // a request has found it; or it was given up, and its release is on its way
 	}
-	b := h.bid
 	if n.Busy {
 		lk.toldBusy(m, b)
 		return
@@ -194,7 +194,6 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 		lk.try(m, b.waiter)
 		return
 	}
-	m.effects().Counts.Granted++
 	h.origin = byMessage
 	if h.Terms.Fencing {
 		h.Tokens = wire.TokensPerGrant

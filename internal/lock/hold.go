@@ -50,9 +50,6 @@ const (
 	byDowngrade        // a write hold became it
 )
 
-// claim reports whether the hold is a claim, which Redis may grant.
-func (p phase) claim() bool { return p <= standing }
-
 // owns reports whether the process has the lock, as far as it knows.
 func (p phase) owns() bool { return p == held || p == lingering }
 
@@ -194,31 +191,4 @@ func (h *Hold) endLimit(m *Moment) {
 		m.syncLimit(h.Limit)
 		h.Limit = nil
 	}
-}
-
-// add puts a lease on h.
-func (h *Hold) add(l *Lease) {
-	l.next = h.leases
-	if l.next != nil {
-		l.next.prev = l
-	}
-	h.leases = l
-}
-
-// drop takes a lease that has ended off h and reports whether it was the last. It does
-// so once.
-func (h *Hold) drop(l *Lease) (last bool) {
-	switch {
-	case h.leases == l:
-		h.leases = l.next
-	case l.prev != nil:
-		l.prev.next = l.next
-	default:
-		return false
-	}
-	if l.next != nil {
-		l.next.prev = l.prev
-	}
-	l.next, l.prev = nil, nil
-	return h.leases == nil
 }

@@ -131,6 +131,33 @@ func (h *Hold) grant(by *By, mode Mode, at time.Duration) *Lease {
 	return l
 }
 
+// add puts a lease on h.
+func (h *Hold) add(l *Lease) {
+	l.next = h.leases
+	if l.next != nil {
+		l.next.prev = l
+	}
+	h.leases = l
+}
+
+// drop takes a lease that has ended off h and reports whether it was the last. It does
+// so once.
+func (h *Hold) drop(l *Lease) (last bool) {
+	switch {
+	case h.leases == l:
+		h.leases = l.next
+	case l.prev != nil:
+		l.prev.next = l.next
+	default:
+		return false
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.next, l.prev = nil, nil
+	return h.leases == nil
+}
+
 // Unlock is the event that a lease is given up, which is valid if it was at the moment, and has not been ended since. If not, it
 // reports false: then it has ended, by an Unlock before this one or early. begun is the release or downgrade that this begins; nil:
 // it begins none.

@@ -49,7 +49,7 @@ type Lock struct {
 
 	absence   *absence // it was handed to another process; nil: not lately, or its rules do not ask for that
 	bid       *Bid     // what was requested in Redis, for all waiters; nil: nothing, or each has its own
-	releasing int32    // releases under way that a new request would collide with
+	releasing int32    // what is being given up: releases that a new request would collide with, and bids whose waiters have left
 	onces     int32    // TryLocks among the waiters
 
 	missed    missed // what is worth a request
@@ -135,6 +135,7 @@ func (lk *Lock) step(m *Moment) {
 	case lk.hold != nil && !each, !lk.missed.has(missedLock):
 		// Unlock or the next event goes on from here.
 	case lk.bid != nil && lk.bid.waiter == nil && lk.bid.suits(front):
+		lk.releasing-- // it was to be given up
 		lk.bid.pass(front)
 	case !lk.bidOf(front).asking() && lk.mayAsk(front):
 		lk.try(m, front) // but not once, while it would meet what is being given up
@@ -158,16 +159,6 @@ func (lk *Lock) mayAsk(w *Waiter) bool {
 	return (lk.releasing == 0 || lk.Family.Shared()) && (lk.bid == nil || lk.bid.waiter != nil)
 }
 
-// gaveUp is called when n that were being given up have ended, in whatever order.
-func (lk *Lock) gaveUp(n int32) {
-	for w := lk.waiters.head; w != nil && lk.onces > 0; w = w.next {
-		before := w.behind
-		if w.behind -= n; w.Once && before > 0 && w.behind <= 0 {
-			lk.missed.add(missedLock | missedPlaces)
-		}
-	}
-}
-
 // noWaiters stops sending requests when no caller waits, and is over when nothing is left of it.
 func (lk *Lock) noWaiters(m *Moment) {
 	lk.missed.take(missedLock)
@@ -180,7 +171,7 @@ func (lk *Lock) noWaiters(m *Moment) {
 	if lk.awaitsReturn(m) {
 		return
 	}
-	if lk.hold == nil && lk.shared.none() && lk.releasing+lk.leftBehind() == 0 && lk.attaching == 0 && lk.life != lifeOver {
+	if lk.hold == nil && lk.shared.none() && lk.releasing == 0 && lk.attaching == 0 && lk.life != lifeOver {
 		lk.life = lifeOver
 	}
 }
@@ -275,7 +266,7 @@ func (lk *Lock) Waiting() int { return lk.waiters.len }
 
 // Releasing reports whether something is being given up, and since when, after Settings.Epoch.
 func (lk *Lock) Releasing() (since time.Duration, some bool) {
-	return lk.known.since, lk.releasing+lk.leftBehind() > 0
+	return lk.known.since, lk.releasing > 0
 }
 
 // WantsRequest reports whether another request for the first waiter is wanted.

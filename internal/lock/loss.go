@@ -185,6 +185,6 @@ func (h *Hold) prolongable() bool { return !h.Terms.Fixed || h.extended }
 func (lk *Lock) settleOwed(m *Moment, h *Hold, l *Lease) {
 	lk.missed.add(missedLock)
 	r := lk.giveUp(m, h, nil)
-	r.why, r.lease = late, l
+	r.logged, r.lease = true, l
 	lk.step(m)
 }

@@ -81,7 +81,7 @@ type Moment struct {
 	rang  alarm         // it began with; alarmOff: with none
 
 	Gone *Lease   // Unlock has given it up; nil: none. Apart, because most of them have no other effect
-	Told *Waiter  // whose outcome is there, in this order: NextTold has the next one; nil: none
+	Told *Waiter  // whose outcome is there, in this order: Waiter.Next has the next one; nil: none
 	last *Waiter  // of them
 	Room *Effects // what else it wants done; nil: nothing, as most events of a local hand-off
 }
@@ -167,15 +167,12 @@ func (m *Moment) Begin(w World, s *Settings) { m.world, m.set = w, s }
 // Date sets the time of the event, which the shell has read before it.
 func (m *Moment) Date(at time.Time) { m.at, m.age = at, m.ageOf(at) }
 
-// NextTold returns the next waiter that the same event has told. Once its caller knows, w may be parked again.
-func (w *Waiter) NextTold() *Waiter { return w.next }
-
 // tell adds a waiter, which has left the queue and whose outcome is there.
 func (m *Moment) tell(w *Waiter) {
 	if m.last == nil {
 		m.Told = w
 	} else {
-		m.last.next = w
+		m.last.Next = w
 	}
 	m.last = w
 }
@@ -254,7 +251,7 @@ type CloseReport struct {
 }
 
 // Counts are what an event adds to the statistics.
-type Counts struct{ Troubles, Polls, Granted uint64 }
+type Counts struct{ Troubles, Polls uint64 }
 
 // Send is a request to be sent. What it says is in its fields.
 type Send struct {

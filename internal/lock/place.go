@@ -51,7 +51,7 @@ func (r *Keep) Replied(m *Moment, c *Copy, reply *Reply) {
 	lk := r.lock
 	for i, h := range r.Claims {
 		switch {
-		case !h.phase.claim():
+		case h.bid == nil:
 			// Granted meanwhile: what the schedule has now is the hold.
 		case reply.Says != Listed:
 			m.world.Schedule(h, renewal.Plan{What: renewal.Retry})
@@ -161,14 +161,6 @@ func (lk *Lock) sendLeavers(m *Moment) {
 	r := newLeave(m, claims)
 	p.leaving = &r.Repeated
 	r.send(m, nil)
-}
-
-// hasLeft goes on with the next ones if r took waiters out of the queue.
-func (lk *Lock) hasLeft(m *Moment, r *Repeated) {
-	if p := lk.places; kinds[lk.Family].bidsEach && p.leaving == r {
-		p.leaving = nil
-		lk.sendLeavers(m)
-	}
 }
 
 // newLeave makes the release of claims, which are counted in Lock.releasing.

@@ -34,7 +34,6 @@ type why uint8
 const (
 	unwanted why = iota // a claim, or what a caller has lost or never got
 	unlocked            // a hold: if Redis does not know it, that is a loss
-	late                // a hold that ended early, as the log has said
 	detached            // a hold: likewise, and no caller has its lock then
 )
 
@@ -148,9 +147,6 @@ func (r *Release) Replied(m *Moment, c *Copy, reply *Reply) {
 		} else {
 			r.again(m)
 		}
-	}
-	if r.why != late {
-		r.sayGaveUp(m)
 	}
 	lk.step(m)
 }

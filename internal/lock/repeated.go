@@ -25,6 +25,7 @@ type Repeated struct {
 	colliding  int32         // how many claims or holds it is counted as in Lock.releasing
 	lapsed     bool          // it began after the deadline, by the monotonic or by the wall clock
 	settled    bool          // nothing more is to be sent
+	logged     bool          // the log says that the lease has ended early: nothing is said of this
 	generation uint32        // of what it asks for
 	copies                   // of that
 	answers                  // for the calls of Unlock that wait
@@ -187,19 +188,16 @@ func (r *Repeated) Stranded(m *Moment, c *Copy) {
 func (r *Repeated) settle(m *Moment, v *Verdict) {
 	r.settled = true
 	r.resume(m)
-	r.answers.end(m, v)
 	r.uncollide(m)
-	if v.Is(Unavailable) {
-		m.effects().Report.Denied = &Failure{r.lock, r.lease, v}
-	}
-	m.effects().Report.More--
-}
-
-// sayGaveUp has the log say so if it has ended without being confirmed.
-func (r *Repeated) sayGaveUp(m *Moment) {
-	if r.settled && r.verdict.Is(Unavailable) {
-		x := m.effects()
-		x.GaveUp = append(x.GaveUp, Failure{r.lock, r.lease, r.verdict})
+	r.answers.end(m, v)
+	x := m.effects()
+	x.Report.More--
+	if v.Is(Unavailable) { // Redis has not confirmed it
+		f := Failure{r.lock, r.lease, v}
+		x.Report.Denied = &f
+		if !r.logged {
+			x.GaveUp = append(x.GaveUp, f)
+		}
 	}
 }
 
@@ -213,7 +211,20 @@ func (r *Repeated) uncollide(m *Moment) {
 		panic("holdfast: bug: more was given up than began to be")
 	}
 	lk.gaveUp(n)
-	lk.hasLeft(m, r)
+	if kinds[lk.Family].bidsEach && lk.places.leaving == r {
+		lk.places.leaving = nil
+		lk.sendLeavers(m) // the next ones
+	}
+}
+
+// gaveUp is called when n that were being given up have ended, in whatever order.
+func (lk *Lock) gaveUp(n int32) {
+	for w := lk.waiters.head; w != nil && lk.onces > 0; w = w.next {
+		before := w.behind
+		if w.behind -= n; w.Once && before > 0 && w.behind <= 0 {
+			lk.missed.add(missedLock | missedPlaces)
+		}
+	}
 }
 
 // answers are what the calls of Unlock learn of a release. The call that began it waits as caller, for as long as

@@ -54,7 +54,7 @@ func (lk *Lock) share(m *Moment, h *Hold, w *Waiter, waited bool) {
 		next = w.next
 		if h.shares(&w.By) {
 			if waited {
-				w.waited()
+				w.Waited = true
 			}
 			lk.deliver(m, w, h.grant(&w.By, ByHandoff, at), nil)
 		}

@@ -142,7 +142,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 	lk.answered(m, r)
 	h.ends(&t.flight)
 	h.doubt(r.Outcome)
-	if !h.phase.claim() {
+	if h.bid == nil {
 		return // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
 	b := h.bid

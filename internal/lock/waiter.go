@@ -30,18 +30,19 @@ type Waiter struct {
 	after  uint64 // requests numbered above it were sent after the caller had come
 	bid    *Bid   // fair: what was requested for it; nil: nothing. Of other locks, Lock.bid stands for all
 
-	next, prev *Waiter // in the queue; next also in the list of those told
+	next, prev *Waiter // in the queue
 
 	// The outcome, once it was told.
 	Lease   *Lease
 	Verdict *Verdict // why there is no lease
 	Waited  bool     // another owner stood in its way, here or elsewhere
+	Next    *Waiter  // was told after it, by the same event: in Moment.Told
 }
 
 // Reset has w, which is in no queue, forget its caller and its outcome.
 func (w *Waiter) Reset() {
-	w.By, w.Trace, w.Once, w.next = By{}, nil, false, nil
-	w.Lease, w.Verdict, w.Waited = nil, nil, false
+	w.By, w.Trace, w.Once = By{}, nil, false
+	w.Lease, w.Verdict, w.Waited, w.Next = nil, nil, false, nil
 }
 
 // Parked reports whether w is still in its queue.
@@ -128,9 +129,6 @@ func (lk *Lock) failThose(m *Moment, are func(w *Waiter) bool, f Fact, cause err
 	}
 }
 
-// waited notes that another owner stands in the way of w. A caller that asks once does not wait for it.
-func (w *Waiter) waited() { w.Waited = !w.Once }
-
 // Enter is the event that a caller comes. If w is not parked after it, its outcome is there. No request will bring anything if
 // shut is why; nil: some may.
 func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, parked bool) {
@@ -170,7 +168,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 		w.Came = m.roughly()
 	}
 	if lk.waiters.len > 0 || !lk.admits(w.Kind) {
-		w.waited()
+		w.Waited = true
 	}
 	lk.park(w)
 	lk.tellWatched(m, w)
@@ -198,7 +196,7 @@ func (lk *Lock) tellWatched(m *Moment, w *Waiter) {
 
 // park puts a caller behind all others.
 func (lk *Lock) park(w *Waiter) {
-	w.after, w.behind = lk.tries, lk.releasing+lk.leftBehind()
+	w.after, w.behind = lk.tries, lk.releasing
 	lk.waiters.push(w)
 	if w.Once {
 		lk.onces++
@@ -207,7 +205,7 @@ func (lk *Lock) park(w *Waiter) {
 
 // IsIdle reports whether a caller that wants several locks at a time can have this one taken together with others.
 func (lk *Lock) IsIdle() bool {
-	return lk.life != lifeClosed && lk.waiters.len == 0 && lk.hold == nil && lk.releasing+lk.leftBehind() == 0
+	return lk.life != lifeClosed && lk.waiters.len == 0 && lk.hold == nil && lk.releasing == 0
 }
 
 // EnterWith is Enter for a caller that wants several locks at a time, with the first answer: to one request, of which the shell
@@ -229,7 +227,7 @@ func (lk *Lock) Leave(m *Moment, causes []error, w *Waiter) (v *Verdict, left bo
 		return v, false
 	}
 	if busy { // else Redis was silent, and no owner stood in the way
-		w.waited()
+		w.Waited = true
 	}
 	lk.left(m, w)
 	lk.step(m)
@@ -242,7 +240,7 @@ func (lk *Lock) Expel(m *Moment, causes []error, w *Waiter) {
 		return
 	}
 	if lk.busy(w) {
-		w.waited()
+		w.Waited = true
 	}
 	lk.deliver(m, w, nil, lk.noVerdict(m, causes, w))
 	lk.step(m)

@@ -96,8 +96,8 @@ var Bugs = []Bug{
 		"h := e.claims[n.Number]\n", "h := e.claims[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range e.claims {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
 	{Name: "a message is believed after the claim was given up", By: "claim without hold|overlap|resurrection", In: "-shape one-server -more leavers", Edits: []Edit{{"internal/lock/message.go",
 		"\tdelete(e.claims, h.Number)\n", "\tif BUG {\n\t\treturn false\n\t}\n\tdelete(e.claims, h.Number)\n"},
-		{"internal/lock/grant.go", "\tif !h.phase.claim() {\n\t\treturn", "\tif w := lk.waiters.head; BUG && h.phase == over && n.Granted && w != nil && lk.bid == nil && w.bid == nil {\n" +
-			"\t\tb := lk.newBid(m, w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.Now(), n.Clock, b, claimed\n\t}\n\tif !h.phase.claim() {\n\t\treturn"}}},
+		{"internal/lock/grant.go", "\tb := h.bid\n\tif b == nil {\n\t\treturn", "\tif w := lk.waiters.head; BUG && h.phase == over && n.Granted && w != nil && lk.bid == nil && w.bid == nil {\n" +
+			"\t\tb := lk.newBid(m, w)\n\t\tb.claim, b.before, b.clock, h.bid, h.phase = h, m.Now(), n.Clock, b, claimed\n\t}\n\tb := h.bid\n\tif b == nil {\n\t\treturn"}}},
 	{Name: "a message for a claim in a request is thrown away", By: "unheard|lost wake-up", In: "-shape one-server", Edits: []Edit{{"internal/lock/message.go",
 		"e.early.keep(n, now)", "if !BUG {\n\t\t\te.early.keep(n, now)\n\t\t}"}}},
 	{Name: "an inbox is left that a request relies on", By: "inbox left", Edits: []Edit{{"internal/engine/inbox.go",

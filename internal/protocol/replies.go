@@ -17,8 +17,10 @@ func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) 
 		return readAcquire(x, script, r)
 	case *lock.Join:
 		return readVerdict(script, r)
-	case *lock.Release, *lock.Downgrade:
-		return p.readRelease(x.Of(), r)
+	case *lock.Release:
+		return p.readRelease(x.Hold, r)
+	case *lock.Downgrade:
+		return p.readRelease(x.Hold, r)
 	case *lock.Keep:
 		return readPlaces(x, r)
 	case *lock.Question:
@@ -106,10 +108,14 @@ func hopeless(x lock.Reply, script *command.Script) lock.Reply {
 }
 
 // readRelease is for releases and downgrades. It looks for the waiter that was granted the lock, whatever else has become of the request.
-func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
+func (p *Process) readRelease(h *lock.Hold, r command.Reply) lock.Reply {
 	x := unread(r)
-	next, notice, granted := p.claimOf(r.Value)
-	x.Next, x.Notice = next, notice
+	granted := false
+	if message, ok := r.Value.(string); ok {
+		if x.Notice, granted = wire.ParseNotice(message); granted {
+			x.Next = p.Knows.ClaimOf(x.Notice)
+		}
+	}
 	if r.Outcome != lock.Answered {
 		return x
 	}
@@ -120,7 +126,7 @@ func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
 	case !ok:
 		return unexpected(x, r.Value)
 	case n >= 0:
-		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(l.Keys)
+		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(h.Keys())
 	case n == ReleaseCrowded:
 		x.Says = lock.Crowded
 	case n == ReleaseStolen:
@@ -129,16 +135,6 @@ func (p *Process) readRelease(l *lock.Lock, r command.Reply) lock.Reply {
 		x.Says = lock.Gone
 	}
 	return x
-}
-
-// claimOf returns the claim of this process that a message is for, if what a release has answered is one.
-func (p *Process) claimOf(answer any) (*lock.Hold, wire.Notice, bool) {
-	message, _ := answer.(string)
-	n, ok := wire.ParseNotice(message)
-	if !ok {
-		return nil, n, false
-	}
-	return p.Knows.ClaimOf(n), n, true
 }
 
 func readPlaces(k *lock.Keep, r command.Reply) lock.Reply {

@@ -252,9 +252,8 @@ func TestFiles_StaySmall(t *testing.T) {
 
 // compares is where kinds are compared beside the rules of each kind, and why.
 var compares = map[string]string{
-	"internal/lock/mutex.go": "the rules of a mutex",
-	"internal/lock/fair.go":  "the rules of a fair lock",
-	"internal/lock/rw.go":    "the rules of a read-write lock, and how its sides differ",
+	"internal/lock/fair.go":   "the places of a fair lock",
+	"internal/lock/shared.go": "how the sides of a read-write lock differ",
 }
 
 var aKind = regexp.MustCompile("^(Mutex|Fair|Write|Read|Multi|Redlock)Kind$")

@@ -87,7 +87,7 @@ type Config struct {
 	Patience  time.Duration
 
 	Confirm     bool                // tests: no grant is trusted without asking
-	Aside       time.Duration       // see mutex.go of internal/lock
+	Aside       time.Duration       // see alarm.go of internal/lock
 	Readmission time.Duration       // see trouble.go
 	MetricName  func(string) string // the class of a name; nil: there is one class
 	App         string              // what the identity is a part of; empty: there is none

@@ -1,10 +1,6 @@
 package lock
 
-// fairRules are those of a fair lock: its waiters are granted the lock in the order of their calls, among all processes. So each has
-// a place in Redis's queue, and a hold that is given up goes to Redis, which knows whose turn it is.
-//
-// What follows gets the places. place.go keeps them, gets back those that are lost, and gives them up.
-var fairRules = rules{bidsEach: true}
+// What follows gets the places of a fair lock. place.go keeps them, gets back those that are lost, and gives them up.
 
 // places is what a lock has whose waiters have bids of their own.
 type places struct {

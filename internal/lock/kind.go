@@ -1,9 +1,6 @@
 package lock
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Kind is which lock, and which side of it, a caller wants or holds. What makes it is in its rules.
 type Kind uint8
@@ -43,8 +40,8 @@ func (g Mode) String() string {
 }
 
 // rules are what makes a kind of lock, or a side of one. All else is the same for all kinds: the state machine asks the rules of
-// a kind, and never which kind it is (TestPolicy_KindsAreComparedInTheirFiles). A kind has a file: mutex.go, fair.go and rw.go have the rules and
-// what they need.
+// a kind, and never which kind it is (TestPolicy_KindsAreComparedInTheirFiles). Only shared.go and fair.go know kinds, because they have what no other
+// kind needs.
 //
 // What a lock asks, it asks of the kind that the lock was made for; what a hold or a waiter asks, of its own side of the lock.
 type rules struct {
@@ -52,7 +49,7 @@ type rules struct {
 	company    company
 	passes     bool // a hold whose last lease is gone goes to the next waiter here, without a word to Redis; see Hold.passes
 	lingers    bool // a hold that no caller uses may stay with the process: see linger.go
-	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see mutex.go
+	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see alarm.go
 }
 
 // company is which holds of other owners a hold can be beside.
@@ -65,54 +62,27 @@ const (
 )
 
 // kinds are the rules of all kinds that have holds.
-var kinds = [...]rules{MutexKind: mutexRules, FairKind: fairRules, SemaphoreKind: semaphoreRules, WriteKind: writeRules, ReadKind: readRules}
+var kinds = [...]rules{
+	// It has one owner at a time, and its waiters come in no order between processes.
+	MutexKind: {passes: true, lingers: true, stepsAside: true},
 
-// Shared reports whether several owners in several processes can hold a lock of this kind at a time.
-func (k Kind) Shared() bool { return kinds[k].company != exclusive }
+	// Its waiters are granted the lock in the order of their calls, among all processes. So each has a place in Redis's queue, and a hold
+	// that is given up goes to Redis, which knows whose turn it is.
+	FairKind: {bidsEach: true},
 
-// Reenters reports whether a caller under the context of a lease shares its hold.
-func (k Kind) Reenters() bool { return kinds[k].company != beside }
+	// Each owner has permits of its own beside the others. One claim at a time stands for all waiters of the process, as for a mutex, so
+	// that processes take turns. A hold goes to the next caller here that wants as many.
+	SemaphoreKind: {company: beside, passes: true},
+
+	// A writer excludes all others.
+	WriteKind: {passes: true, lingers: true},
+
+	// Readers share one hold where they can, whose last Unlock gives it back: a writer of another process may wait for that.
+	ReadKind: {company: joint, lingers: true},
+}
 
 // Lingers reports whether the process can keep a lock of this kind after Unlock.
 func (k Kind) Lingers() bool { return kinds[k].lingers }
-
-// admits reports whether a hold of kind k can be beside those of the process.
-func (lk *Lock) admits(k Kind) bool {
-	return lk.hold == nil && (k.Shared() || lk.shared.none())
-}
-
-// conflicts returns the holds beside which Redis does not grant one of kind k, unless they were deleted there.
-func (lk *Lock) conflicts(k Kind) []*Hold {
-	switch {
-	case !k.Shared():
-		return lk.Holds()
-	case lk.hold != nil:
-		return []*Hold{lk.hold}
-	}
-	return nil
-}
-
-// inTheWay reports whether a hold or a waiter of this process keeps a caller that does not wait from getting
-// the lock. A hold beyond its deadline does not, even if its end has not been handled yet, after a pause of the
-// process. Then the caller sends a request.
-func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
-	switch front := lk.waiters.head; {
-	case lk.hold != nil:
-		return now.Before(lk.hold.Deadline)
-	case k.Shared():
-		return front != nil && !front.Once && kinds[front.Kind].company != joint
-	}
-	return slices.ContainsFunc(lk.shared.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
-}
-
-// take adds h, which has just been granted, to what the process holds.
-func (lk *Lock) take(h *Hold) {
-	if h.Kind.Shared() {
-		lk.addShared(h)
-	} else {
-		lk.hold = h
-	}
-}
 
 // Terms are what the options of a lock add up to.
 type Terms struct {
@@ -135,9 +105,6 @@ type Options struct {
 	AckWithin time.Duration // for how long a grant waits for acknowledgements of replicas; 0: for none
 	Permits   int           // of a semaphore: how many a hold has; 0: it is another kind
 }
-
-// hears reports whether other processes tell this one that they want the lock.
-func (t *Terms) hears() bool { return t.Linger > 0 || t.Wanted }
 
 // suit reports whether t and o are of equal options.
 func (t *Terms) suit(o *Terms) bool { return t == o || t.Options == o.Options }

@@ -35,6 +35,9 @@ const (
 	leastAnswer = 100 * time.Millisecond
 )
 
+// hears reports whether other processes tell this one that they want the lock.
+func (t *Terms) hears() bool { return t.Linger > 0 || t.Wanted }
+
 // heed has the process hear that h, which it has got, is wanted.
 func (lk *Lock) heed(m *Moment, h *Hold) {
 	if !h.Terms.hears() {

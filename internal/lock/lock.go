@@ -16,13 +16,13 @@ import (
 // that decides what to do next:
 //
 //	Enter, Leave, Expel           a caller comes, or goes                     waiter.go
-//	                              and may step aside when it comes            mutex.go
+//	                              and may step aside when it comes            alarm.go
 //	Replied, Overdue, Stranded    of a request: its methods                   request.go
 //	Noticed                       a grant by the server, or another wants it  grant.go
 //	Dismiss                       too many locks linger                       linger.go
 //	Freed, Subscribed             Redisson's messages, a (re-)subscription    below
 //	Unsure                        the inbox begins to be heard, or is denied  below
-//	WakeUp                        the timer: poll, TTL of the holder, pause   poll.go
+//	WakeUp                        the timer: poll, TTL of the holder, pause   alarm.go
 //	Resume                        the timer of a release                      repeated.go
 //	NotFound, Expire, Prolonged   a renewal or the deadline                   loss.go
 //	ReachLimit                    the end by WithMaxHold                      loss.go
@@ -34,7 +34,7 @@ import (
 //
 // A bid in Redis belongs to the lock and not to a caller. A mutex or a read-write lock has
 // one bid. A fair lock has one bid, and one place in Redis's queue, for each waiter. What else makes a kind of lock is
-// in kind.go, and in a file for each: mutex.go, fair.go, rw.go.
+// in kind.go.
 type Lock struct {
 	Shell   any        // whose lock it is: the shell's. Not changed
 	Keys    *wire.Keys // of the handle that made it; not changed

@@ -59,7 +59,10 @@ func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
 // them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
 // it was h that was deleted, its renewal finds out.
 func (lk *Lock) displace(m *Moment, h *Hold) {
-	for _, x := range lk.conflicts(h.Kind) {
+	for _, x := range lk.Holds() {
+		if x.Kind.Shared() && h.Kind.Shared() {
+			continue // they can be beside each other
+		}
 		lk.lose(m, x, LostStolen)
 		if !x.stray() { // else lose has begun its release, even if only the downgrade was unanswered
 			lk.startRelease(m, x, true, nil)

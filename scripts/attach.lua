@@ -15,7 +15,7 @@
 --         -1  the ticket's id does not hold the lock, nor does another one; or this id was given up
 --         -2  the ticket's id does not hold it but another one
 
--- include: answer queue rights
+-- include: keys queue rights
 
 local refusal = not_master(lock)
 if refusal then

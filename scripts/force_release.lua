@@ -19,7 +19,7 @@
 --         -1  the key is not a lock; it is left as it is
 --         -2  the owner id does not hold it; it is left as it is
 
--- include: keys queue redisson permit answer
+-- include: keys queue redisson permit
 
 local kind, fields = kind_of(lock)
 local permits, number = redis.pcall('zcount', held, '-inf', '+inf'), number_of(lock)

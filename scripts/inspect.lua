@@ -17,7 +17,7 @@
 -- that are, {key, what it holds, ...} of keys that hold something else than they should, the owner ids of the first
 -- places, and of a semaphore how many permits it has and how many are available
 
--- include: keys queue rights permit answer
+-- include: keys queue rights permit
 
 local broken = {}
 

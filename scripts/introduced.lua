@@ -4,7 +4,7 @@
 --
 -- Returns {n, field, value, ...} with n fields; {0} if the process has said nothing, or the key is none of its kind
 
--- include: answer
+-- include: keys
 
 local count = redis.pcall('hlen', process)
 if type(count) == 'table' then

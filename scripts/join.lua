@@ -15,7 +15,7 @@
 --                           server's time; 1 if Redisson's hold it or stand before them
 --         {-1, key, text}   as lock_acquire.lua does
 
--- include: queue place answer
+-- include: queue place keys
 
 local fields, graves = redis.pcall('hlen', lock), redis.call('type', tombstones).ok
 if type(fields) == 'table' or fields > 1 then

@@ -13,7 +13,7 @@
 --         {-1, key, text}
 --            one of the keys holds something else than its kind; text says what
 
--- include: keys queue answer
+-- include: keys queue
 
 local kind, fields = kind_of(lock, 2)
 if kind ~= 'mutex' and kind ~= 'free' then

@@ -15,7 +15,7 @@
 --
 -- Returns    as lock_release.lua, about all of them: n, a message, -1, -2, -3 or -4
 
--- include: queue grant redisson keys answer
+-- include: queue grant redisson keys
 
 local ids, leaves = {}, {}
 for i = 1, #ARGV - 5 do

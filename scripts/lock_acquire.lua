@@ -28,7 +28,7 @@
 --                    one of the keys holds something else than its kind; text says what
 --         {-2}       this owner id was given up: a late copy of the request
 
--- include: queue place grant redisson fence keys answer
+-- include: queue place grant redisson fence keys
 
 -- One command answers the common case: no holder, no tombstone, no queue.
 local call = redis.call

@@ -21,7 +21,7 @@
 --         -3        granted to another waiter, or left open for one of Redisson's
 --         -4        it is free, but so many in front are dead that one request does not remove them all: the same with ARGV[4] goes on
 
--- include: queue grant redisson keys answer
+-- include: queue grant redisson keys
 
 local try, channel = redis.pcall, 'redisson_lock__channel' .. string.sub(queue, #'redisson_lock_queue' + 1)
 local removed = try('hdel', lock, owner) -- the last field takes the key with it

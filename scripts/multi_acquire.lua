@@ -14,7 +14,7 @@
 --         {-1, i, key, text}
 --                         one of the i-th's keys holds something else than its kind; text says what
 
--- include: answer queue keys
+-- include: keys queue
 
 -- All is read before anything is written: an ACL that forbids it must not leave a lock without TTL.
 local left = {}

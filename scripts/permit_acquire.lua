@@ -21,7 +21,7 @@
 --                    one of the keys holds something else than its kind; text says what
 --         {-2}       this owner id was given up: a late copy of the request
 
--- include: permit queue place grant answer
+-- include: permit queue place grant keys
 
 -- The common case: enough permits are available, and no one waits.
 local wanted, now, failure = split(permits), server_time(), nil

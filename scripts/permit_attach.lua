@@ -11,7 +11,7 @@
 -- Returns  n  done, as attach.lua says it
 --         -1  the ticket does not have all of its permits; or this id was given up
 
--- include: permit queue answer
+-- include: permit queue keys
 
 local refusal = not_master(held, 'zrem')
 if refusal then

@@ -13,7 +13,7 @@
 --
 -- Returns what lock_release.lua does, but -2
 
--- include: permit queue grant redisson keys answer
+-- include: permit queue grant redisson keys
 
 local had = take_away(available, held, split(permits))
 if type(had) == 'number' and had > 0 and not burial and not head(queue) then -- the common case: no waiter in the queue

@@ -8,7 +8,7 @@
 --
 -- Returns an array with an answer for each claim, as renew.lua does
 
--- include: answer permit queue
+-- include: keys permit queue
 
 local codes, now = {}, server_time()
 for i = 1, #KEYS / 2 do

@@ -14,7 +14,7 @@
 -- Returns  0  done, now or by an earlier copy of this request
 --         -1  not held by this owner, or not all of them
 
--- include: permit queue keys answer
+-- include: permit queue keys
 
 local refusal = not_master(held, 'zrem')
 if refusal then

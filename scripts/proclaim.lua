@@ -15,7 +15,7 @@
 --         {-1, key, text}
 --            one of the keys holds something else than its kind; text says what
 
--- include: keys redisson answer
+-- include: keys redisson
 
 local holds = redis.pcall('hexists', lock, owner)
 if holds == 0 then

@@ -12,7 +12,7 @@
 --          2     another owner holds it, or the key is something else now
 --          text  what Redis said instead of renewing it
 
--- include: answer
+-- include: keys
 
 local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS do

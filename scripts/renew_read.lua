@@ -9,7 +9,7 @@
 --
 -- Returns an array with an answer for each reader, as renew.lua does
 
--- include: answer rights
+-- include: keys rights
 
 local ttl, codes = tonumber(lease), {}
 for i = 1, #KEYS / 2 do

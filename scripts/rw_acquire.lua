@@ -15,7 +15,7 @@
 --
 -- Returns what lock_acquire.lua does
 
--- include: queue place grant rights fence keys answer
+-- include: queue place grant rights fence keys
 
 if is_writer(id) then
   counter, tombstones, right = tombstones, right, nil -- in this order: miniredis assigns one after the other

@@ -16,7 +16,7 @@
 --         -1  not held by this owner, nor by another
 --         -2  not held by this owner but by another one
 
--- include: queue grant redisson rights answer
+-- include: queue grant redisson rights keys
 
 local refusal = not_master(lock)
 if refusal then

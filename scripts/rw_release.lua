@@ -13,7 +13,7 @@
 --
 -- Returns what lock_release.lua does; -3 also where other readers still hold it
 
--- include: queue grant redisson rights keys answer
+-- include: queue grant redisson rights keys
 
 if is_writer(id) then
   counter, tombstones, right = tombstones, right, nil -- in this order: miniredis assigns one after the other

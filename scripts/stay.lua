@@ -18,7 +18,7 @@
 --         -1  not held by this owner, nor by another one
 --         -2  not held by this owner but by another one
 
--- include: answer queue redisson rights keys
+-- include: keys queue redisson rights
 
 local refusal = not_master(lock)
 if refusal then

@@ -1,6 +1,6 @@
 -- fence.lua: library of fencing tokens. Numbers of Lua are exact up to 2^53, and tokens beyond would repeat.
 
--- include: answer
+-- include: keys
 
 -- reserve takes count tokens from a counter and returns the last of them: above seen, the highest that the caller knows of, also if
 -- the counter was lost. Without fencing, where count is nil, it returns 0. On failure it returns nil, and what the counter said. It

@@ -5,7 +5,7 @@
 --
 -- Each prefix of the writes here loses or lends no permit: available and held ones together stay the same.
 
--- include: answer queue redisson
+-- include: keys queue redisson
 
 -- size_of returns how many permits a claim is for.
 local function size_of(id)

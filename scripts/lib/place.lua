@@ -10,7 +10,7 @@
 --
 -- In an acquire the offer for a grant to another waiter is behind it, see grant.lua.
 
--- include: queue answer
+-- include: queue keys
 
 -- place_of takes it apart. It returns the place; until when that is to be kept, as the zset says it; and what is behind.
 local function place_of(wait, now)

@@ -3,7 +3,7 @@
 -- The lock is Redisson's hash: mode -> read or write, and a field per holder. The id of a reader is its owner id; a writer's has :write
 -- behind it. A reader's right ends with a key of its own. The hash is to last as long as the longest right.
 
--- include: queue keys answer
+-- include: queue keys
 
 -- is_writer reports whether an id is a writer's.
 local function is_writer(id)

@@ -23,15 +23,12 @@ import (
 
 // Engine is what a manager does: the locks of a process by their names, and what all of them share.
 type Engine struct {
-	lock.Settings // what all its locks go by
+	lock.Settings // what all its locks go by. Not changed, but for Chance: by the simulation, before the first lock
 
 	coarse  coarseClock
 	errorOf func(name string, v *lock.Verdict) error
 	cluster bool             // keys of one script must share a slot
 	Process protocol.Process // what all its requests have in common
-
-	// Chance draws a number from 0 to below n, for any goroutine. The simulation changes it, before the first lock.
-	Chance func(n int64) int64
 
 	Executor   *command.Executor
 	scheduler  *renewal.Scheduler[*lock.Hold]
@@ -98,6 +95,8 @@ type Config struct {
 func New(c Config) *Engine {
 	eng := &Engine{
 		Settings: lock.Settings{
+			Now:         time.Now,
+			Chance:      rand.Int64N,
 			Epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
 			Poll:        c.Poll,
 			Slice:       c.Slice,
@@ -113,7 +112,6 @@ func New(c Config) *Engine {
 		errorOf:  c.ErrorOf,
 		cluster:  c.Cluster,
 		Process:  protocol.Process{Owners: wire.NewOwnerPrefix(), Publish: "publish", Counted: true, Patience: c.Patience},
-		Chance:   rand.Int64N,
 		Executor: c.Executor,
 		entries:  [lock.Families]registry{{}, {}, {}, {}},
 		Journal:  c.Journal,

@@ -240,11 +240,7 @@ type world struct {
 	*tokenMarks
 }
 
-func (w *world) Now() time.Time { return time.Now() }
-
 func (w *world) Roughly() time.Duration { return w.eng.coarseNow() }
-
-func (w *world) Chance(n int64) int64 { return w.eng.Chance(n) }
 
 func (w *world) Number(n int) uint64 { return w.eng.holds.Add(uint64(n)) - uint64(n) + 1 }
 

@@ -61,12 +61,13 @@ const firstNumber = 1000
 func newProcess(w *World, id int) *process {
 	p := &process{w: w, id: id, numbers: firstNumber, session: 1}
 	p.set = lock.Settings{
+		Now: func() time.Time { return w.now }, Chance: w.chance,
 		Epoch: epoch.Add(-time.Millisecond), Poll: polls, Slice: slice, ReadSlice: slice, Patience: patience,
 		Aside: lock.AsideFor, Readmission: lock.Readmission, Turns: protocol.TurnsInARow, Unanswered: errUnanswered,
 	}
 	owners, _ := wire.PermitOwner(fmt.Sprintf("%08x000040008000%012x", id, 0)) // permits tell of whom they are
 	p.says = protocol.Process{Owners: owners, Publish: "publish", Counted: true, Patience: patience, Knows: p}
-	p.schedule = renewal.NewSchedule[*lock.Hold](p.Now)
+	p.schedule = renewal.NewSchedule[*lock.Hold](p.set.Now)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
 	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))
 	p.seen = map[string]uint64{}
@@ -199,9 +200,7 @@ var (
 	errUnanswered = errors.New("unanswered")
 )
 
-func (p *process) Now() time.Time         { return p.w.now }
 func (p *process) Roughly() time.Duration { return p.w.now.Sub(p.set.Epoch) }
-func (p *process) Chance(n int64) int64   { return p.w.chance(n) }
 func (p *process) Silence() error         { return errSilence }
 
 func (p *process) Number(n int) uint64 {

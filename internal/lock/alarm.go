@@ -81,7 +81,7 @@ func (lk *Lock) PollAfter(m *Moment, ttl time.Duration) time.Duration {
 	default:
 		poll = min(poll, deafPoll)
 	}
-	poll -= time.Duration(m.world.Chance(int64(poll/5 + 1)))
+	poll -= time.Duration(m.set.Chance(int64(poll/5 + 1)))
 	if ttl < 0 || ttl > poll { // below 0: a foreign lock without TTL
 		return poll
 	}

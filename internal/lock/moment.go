@@ -8,12 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// World is what a step may ask beside its event: the time, chance, and what the process knows apart from the lock. It also does
+// World is what a step may ask beside its event and the settings: what the process knows apart from the lock. It also does
 // what a step can only do and learn at once: to rely on the inbox, to expect a message, and to change the schedule.
 type World interface {
-	Now() time.Time
 	Roughly() time.Duration // after Settings.Epoch, for people: up to a millisecond old
-	Chance(n int64) int64   // a number from 0 to below n
 	Number(n int) uint64    // the first of n numbers of owner ids that no other has
 	Facts() Facts
 	Room() *Effects                   // for the effects of an event
@@ -55,7 +53,9 @@ const (
 
 // Settings are the same for all locks of a process.
 type Settings struct {
-	Epoch       time.Time // no time of an event is before or at it
+	Now         func() time.Time
+	Chance      func(n int64) int64 // draws a number from 0 to below n, for any goroutine
+	Epoch       time.Time           // no time of an event is before or at it
 	Poll        time.Duration
 	Slice       time.Duration
 	ReadSlice   time.Duration // how often the readers of the process ask whether a writer waits elsewhere
@@ -180,7 +180,7 @@ func (m *Moment) tell(w *Waiter) {
 // Now is the time of the event.
 func (m *Moment) Now() time.Time {
 	if m.age == 0 {
-		m.Date(m.world.Now())
+		m.Date(m.set.Now())
 	}
 	return m.at
 }
@@ -188,7 +188,7 @@ func (m *Moment) Now() time.Time {
 // Age is Now, after Settings.Epoch.
 func (m *Moment) Age() time.Duration {
 	if m.age == 0 {
-		m.Date(m.world.Now())
+		m.Date(m.set.Now())
 	}
 	return m.age
 }

@@ -30,7 +30,7 @@ func (releasing) Facts() Facts { return Facts{} }
 // However long the pauses of a request have grown, one is short while a call waits for the answer: a request of before may
 // fail after that call began. The engine sees to those that Close waits for.
 func TestRepeated_AwaitedPausesAreShort(t *testing.T) {
-	m := &Moment{world: least{}}
+	m := &Moment{set: &Settings{Chance: func(int64) int64 { return 0 }}}
 	r := new(Repeated)
 	for range 10 {
 		r.pause(m)
@@ -43,11 +43,6 @@ func TestRepeated_AwaitedPausesAreShort(t *testing.T) {
 		t.Errorf("an Unlock waits: %v", d)
 	}
 }
-
-// least is a world of which only chance is asked.
-type least struct{ World }
-
-func (least) Chance(int64) int64 { return 0 }
 
 // However many come before they are asked for, each is there, once.
 func TestEarlyNotices_NoneIsForgotten(t *testing.T) {

@@ -145,5 +145,5 @@ func (p pauses) base() time.Duration { return min(10*time.Millisecond<<min(p, 10
 func (p *pauses) next(m *Moment) time.Duration {
 	d := p.base()
 	*p = min(*p+1, 10)
-	return d/2 + time.Duration(m.world.Chance(int64(d)+1))
+	return d/2 + time.Duration(m.set.Chance(int64(d)+1))
 }

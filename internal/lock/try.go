@@ -175,7 +175,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
 		case t.Deaf() && h.phase == standing:
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
-		case h.Kind.Shared() && m.world.Chance(int64(m.set.Turns)) == 0:
+		case h.Kind.Shared() && m.set.Chance(int64(m.set.Turns)) == 0:
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)

@@ -70,9 +70,7 @@ var besideScenarios = map[string]func(*Env){
 		first := e.Foreign(1)
 		first.Try()
 		admin.ZAdd(bg, keys[1], zAt(time.Now().Add(-time.Second), dead))
-		if _, err := e.ForceUnlock(e.Manager()); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, ErrOf(e.ForceUnlock(e.Manager())))
 		ctx, cancel := context.WithTimeout(bg, e.bound(prompt))
 		defer cancel()
 		if _, err := first.sub.ReceiveMessage(ctx); err != nil || !first.Try() {
@@ -122,9 +120,7 @@ func (e *Env) plainWaiter() *plainWaiter {
 		w.fields, w.release = []any{"mode", "write", id + ":write", 1}, "1"
 	}
 	e.Cleanup(func() { w.sub.Close() })
-	if _, err := w.sub.Receive(bg); err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, ErrOf(w.sub.Receive(bg)))
 	return w
 }
 

@@ -36,11 +36,8 @@ var cornerScenarios = map[string]func(*Env){
 	"ForceUnlockOfAFixedLease": func(e *Env) {
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m, holdfast.WithFixedLease(time.Minute)))
-		got := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
-		if _, err := e.ForceUnlock(m); err != nil {
-			e.Fatal(err)
-		}
+		got := e.Parking(m, 1, e.Lock(m))
+		redistest.Must(e, ErrOf(e.ForceUnlock(m)))
 		reasons := []holdfast.LostReason{holdfast.LostDeleted}
 		if e.kind.Places { // the waiter asks as well, and may have it by the time that Redis is asked
 			reasons = append(reasons, holdfast.LostStolen)
@@ -54,8 +51,7 @@ var cornerScenarios = map[string]func(*Env){
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m))
 		redistest.Must(e, l.Extend(bg, time.Hour))
-		got := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		got := e.Parking(m, 1, e.Lock(m))
 		e.MustUnlock(l)
 		next := <-got
 		redistest.WantMost(e, e.srv.Admin().PTTL(bg, e.Key).Val(), lease, "the next has it for %v")
@@ -66,8 +62,7 @@ var cornerScenarios = map[string]func(*Env){
 	"ExtendThatWasGivenUpEndsWithUnlock": func(e *Env) {
 		m, p := e.Via()
 		l := e.MustLock(e.Lock(m))
-		got := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		got := e.Parking(m, 1, e.Lock(m))
 		ctx, giveUp := context.WithCancel(bg)
 		late := p.HoldRequest(extendOf(e.Key)) // and nothing that who waits asks meanwhile
 		extended := redistest.Begin(func() error { return l.Extend(ctx, time.Hour) })
@@ -203,8 +198,7 @@ var cornerScenarios = map[string]func(*Env){
 		ctx, cancel := context.WithCancel(bg)
 		left := e.kind.Async(e.Lock(m), ctx)
 		e.Listening(1)
-		got := e.Locking(e.Lock(m, holdfast.WithFencing()))
-		e.Parked(m, 2)
+		got := e.Parking(m, 2, e.Lock(m, holdfast.WithFencing()))
 		cancel()
 		e.WantErr((<-left).Err, context.Canceled)
 		e.MustUnlock(held)

@@ -121,20 +121,22 @@ func (e *Env) Locking(l holdfast.Locker) <-chan *holdfast.Lease {
 // MustUnlock unlocks or fails. A machine may be too slow for the second that Unlock
 // waits; the release goes on, and the next Unlock tells how it has ended. One that stood still may have
 // lost the lease.
-func (e *Env) MustUnlock(l *holdfast.Lease) {
+func (e *Env) MustUnlock(leases ...*holdfast.Lease) {
 	e.Helper()
-	if l == nil {
-		e.FailNow() // Locking has said why
-	}
-	var err error
-	e.Eventually("Unlock is told", func() bool {
-		err = l.Unlock(bg)
-		return !errors.Is(err, holdfast.ErrUnavailable)
-	})
-	if e.excused(err) {
-		e.Logf("Unlock: %v", err)
-	} else if err != nil {
-		e.Fatalf("Unlock: %v", err)
+	for _, l := range leases {
+		if l == nil {
+			e.FailNow() // Locking has said why
+		}
+		var err error
+		e.Eventually("Unlock is told", func() bool {
+			err = l.Unlock(bg)
+			return !errors.Is(err, holdfast.ErrUnavailable)
+		})
+		if e.excused(err) {
+			e.Logf("Unlock: %v", err)
+		} else if err != nil {
+			e.Fatalf("Unlock: %v", err)
+		}
 	}
 }
 

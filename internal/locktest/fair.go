@@ -206,8 +206,7 @@ var fairScenarios = map[string]func(*Env){
 		late.Wait(e)
 		tried := redistest.Begin(func() error { _, err := e.Lock(m).TryLock(bg); return err })
 		e.Parked(m, 2)
-		third := e.Locking(e.Lock(m))
-		e.Parked(m, 3)
+		third := e.Parking(m, 3, e.Lock(m))
 		for range 5 { // what has been sent for it would be there by then
 			e.MustUnlock(e.MustLock(m.Mutex(e.Key + ":other")))
 		}
@@ -219,8 +218,7 @@ var fairScenarios = map[string]func(*Env){
 			e.WantErr(err, holdfast.ErrNotAcquired)
 		}
 		e.Queued(2)
-		e.MustUnlock(held)
-		e.MustUnlock(e.Soon("the first", first))
+		e.Passes(held, "the first", first)
 		e.MustUnlock(e.Soon("the third", third))
 	},
 

@@ -115,14 +115,10 @@ var fairFaultScenarios = map[string]func(*Env){
 		m, other := e.Manager(), e.Manager()
 		fixed := holdfast.WithFixedLease(time.Second)
 		held := e.MustLock(e.Lock(e.Manager()))
-		first := e.Locking(e.Lock(m, fixed))
-		e.Queued(1)
-		between := e.Locking(e.Lock(other, fixed))
-		e.Queued(2)
-		next := e.Locking(e.Lock(m, fixed))
-		e.Queued(3)
-		e.MustUnlock(held)
-		e.MustUnlock(e.Soon("the first", first))
+		first := e.InQueue(1, e.Lock(m, fixed))
+		between := e.InQueue(2, e.Lock(other, fixed))
+		next := e.InQueue(3, e.Lock(m, fixed))
+		e.Passes(held, "the first", first)
 		<-e.Soon("the one in between", between).Done() // it never unlocks
 		e.MustUnlock(e.Soon("the next of the first's process", next))
 	},
@@ -152,8 +148,7 @@ var fairFaultScenarios = map[string]func(*Env){
 		queue := "redisson_lock_queue:{" + e.Key + "}"
 		e.srv.Admin().RPush(bg, queue, "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:77", "hf-00000000-0000-4000-8000-000000000000:1")
 		m, proxy := e.Via()
-		got := e.Locking(e.Lock(m))
-		e.Queued(3)
+		got := e.InQueue(3, e.Lock(m))
 		proxy.Record()
 		start := time.Now()
 		e.MustUnlock(held)

@@ -95,8 +95,7 @@ var grantScenarios = map[string]func(*Env){
 		held := e.MustLock(locks[0])
 		const turns = 6
 		for i := range turns {
-			got := e.Locking(locks[(i+1)%2])
-			e.Queued(1)
+			got := e.InQueue(1, locks[(i+1)%2])
 			e.quiet()
 			e.MustUnlock(held)
 			held = e.Soon("the next", got)
@@ -174,8 +173,7 @@ var grantScenarios = map[string]func(*Env){
 		a, b := e.Manager(opts...), e.Manager(opts...)
 		held := e.MustLock(e.Lock(e.Manager(opts...)))
 		first, other := e.bystander(a), e.bystander(b)
-		second := e.Locking(e.Lock(a))
-		e.Parked(a, 2)
+		second := e.Parking(a, 2, e.Lock(a))
 		e.MustUnlock(held)
 		got := <-first
 		time.Sleep(time.Millisecond) // its slice is over

@@ -43,8 +43,7 @@ var handoffScenarios = map[string]func(*Env){
 		m := e.Manager(byMessage...)
 		l := e.Lock(m, holdfast.WithFixedLease(time.Minute))
 		first := e.MustLock(l)
-		got := e.Locking(l)
-		e.Parked(m, 1)
+		got := e.Parking(m, 1, l)
 		e.MustUnlock(first)
 		second := e.Soon("the second caller", got)
 		if !second.Deadline().After(first.Deadline()) {
@@ -94,9 +93,7 @@ var handoffScenarios = map[string]func(*Env){
 		held := e.MustLock(l)
 		mon := e.srv.Monitor(e)
 		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
-		if _, err := sub.Receive(bg); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, ErrOf(sub.Receive(bg)))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
 		waiting, told := e.crowd(l, 2000, ctx), sub.Channel()
@@ -138,8 +135,7 @@ var handoffScenarios = map[string]func(*Env){
 		later := e.bystander(m) // listens for another lock
 		gate.Release()
 		e.MustUnlock(e.Soon("who was granted the lock", got))
-		e.MustUnlock(other)
-		e.MustUnlock(e.Soon("the other waiter", later))
+		e.Passes(other, "the other waiter", later)
 	},
 
 	// The same if it has heard of grants before: the connection breaks, the lock is granted, and it is
@@ -162,8 +158,7 @@ var handoffScenarios = map[string]func(*Env){
 		e.quiet()
 		gate.Release()
 		e.MustUnlock(e.Soon("who was granted the lock", got))
-		e.MustUnlock(other)
-		e.MustUnlock(e.Soon("the other waiter", later))
+		e.Passes(other, "the other waiter", later)
 	},
 
 	// A process whose subscription is not confirmed hears nothing of grants, and they keep others

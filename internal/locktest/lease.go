@@ -67,9 +67,7 @@ var leaseScenarios = map[string]func(*Env){
 		e.Worst("N4:noticed-after", time.Since(start))
 		<-ctx.Done()
 		e.WantErr(context.Cause(ctx), holdfast.ErrLeaseLost)
-		if l.Valid() {
-			e.Error("valid after loss")
-		}
+		redistest.Want(e, l.Valid(), false, "valid after loss")
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
 		e.Clean(m)
 	},
@@ -81,9 +79,7 @@ var leaseScenarios = map[string]func(*Env){
 		e.srv.Admin().Del(bg, e.Key)
 		other := e.MustLock(e.Lock(e.Manager()))
 		e.WantLost(l, holdfast.LostStolen)
-		if !other.Valid() {
-			e.Error("the other holder was disturbed")
-		}
+		redistest.Want(e, other.Valid(), true, "the other holder was disturbed")
 		e.MustUnlock(other)
 	},
 
@@ -104,11 +100,8 @@ var leaseScenarios = map[string]func(*Env){
 		m := e.Manager(holdfast.WithLease(6 * time.Second))
 		l := e.MustLock(e.Lock(m))
 		e.srv.Restart()
-		n := m.Stats().Renewals
-		e.Eventually("a renewal", func() bool { return m.Stats().Renewals > n })
-		if l.Err() != nil {
-			e.Errorf("lost: %v", l.Err())
-		}
+		e.Renews(m, 1)
+		redistest.Check(e, l.Err())
 		e.MustUnlock(l)
 	},
 
@@ -120,11 +113,8 @@ var leaseScenarios = map[string]func(*Env){
 		e.Server().Pause()
 		time.Sleep(ttl * 8 / 10)
 		e.srv.Resume()
-		n := m.Stats().Renewals
-		e.Eventually("a renewal", func() bool { return m.Stats().Renewals > n })
-		if l.Err() != nil {
-			e.Errorf("lost: %v", l.Err())
-		}
+		e.Renews(m, 1)
+		redistest.Check(e, l.Err())
 		e.MustUnlock(l)
 	},
 
@@ -202,11 +192,8 @@ var leaseScenarios = map[string]func(*Env){
 		e.Eventually("a renewal has gone in", func() bool { return m.Stats().Commands > 3 })
 		time.Sleep(300 * time.Millisecond)
 		p.BlackHole(false)
-		n := m.Stats().Renewals
-		e.Eventually("a renewal", func() bool { return m.Stats().Renewals > n })
-		if l.Err() != nil {
-			e.Errorf("lost: %v", l.Err())
-		}
+		e.Renews(m, 1)
+		redistest.Check(e, l.Err())
 		e.MustUnlock(l)
 	},
 
@@ -255,9 +242,7 @@ var leaseScenarios = map[string]func(*Env){
 		cancel2(mine)
 		<-derived.Done()
 		e.WantErr(context.Cause(derived), mine) // N5
-		if !l.Valid() {
-			e.Error("the lease ended with a context derived from it")
-		}
+		redistest.Want(e, l.Valid(), true, "the lease ended with a context derived from it")
 		e.MustUnlock(l)
 	},
 
@@ -266,8 +251,7 @@ var leaseScenarios = map[string]func(*Env){
 		m := e.Manager()
 		e.MustLock(e.Lock(m))
 		runtime.GC()
-		n := m.Stats().Renewals
-		e.Eventually("it is renewed", func() bool { return m.Stats().Renewals > n+2 })
+		e.Renews(m, 3)
 		if _, err := e.TryLock(e.Lock(e.Manager())); !errors.Is(err, holdfast.ErrNotAcquired) {
 			e.Errorf("TryLock: %v", err)
 		}

@@ -99,8 +99,7 @@ var lingerFaultScenarios = map[string]func(*Env){
 		e.lingering(m, e.Lock(m))
 		questions := p.HoldRequest(ScriptOn(e.queue(), "demand"))
 		gate := e.Deafen(m, p)
-		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 		e.idle(m)
 		other := e.Manager(byMessage...)
 		e.Busy(e.Lock(other).TryLock)
@@ -116,8 +115,7 @@ var lingerFaultScenarios = map[string]func(*Env){
 		e.lingering(m, e.Lock(m))
 		questions := p.HoldRequest(ScriptOn(e.queue(), "demand"))
 		gate := e.Deafen(m, p)
-		waiting := e.Locking(e.Lock(e.Manager()))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.Lock(e.Manager()))
 		gate.Release()
 		e.MustUnlock(e.Soon("what a process keeps", waiting))
 		questions.Release()
@@ -215,8 +213,7 @@ var lingerFaultScenarios = map[string]func(*Env){
 		gate.Release()
 		e.Parked(m, 1)
 		e.Queued(1)
-		e.MustUnlock(got)
-		e.MustUnlock(e.Soon("the lock", own))
+		e.Passes(got, "the lock", own)
 	},
 
 	"CancelledWaiterFreesNoMoreThanTheLock": func(e *Env) {

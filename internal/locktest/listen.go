@@ -69,8 +69,7 @@ var listenScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(holder))
 		// From its confirmation on nothing reaches this connection.
 		p.SwallowReply(redistest.Command("subscribe"), 1)
-		got := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		got := e.Parking(m, 1, e.Lock(m))
 		e.Listening(1)
 		e.Eventually("a second connection", func() bool { return m.Stats().Reconnects > 0 })
 		e.MustUnlock(held)

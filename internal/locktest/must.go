@@ -129,10 +129,15 @@ func Calls(lock func(context.Context) (*holdfast.Lease, error), ctx context.Cont
 }
 
 // MustUnlock unlocks or fails.
-func MustUnlock(t testing.TB, l *holdfast.Lease) {
+func MustUnlock(t testing.TB, leases ...*holdfast.Lease) {
 	t.Helper()
-	redistest.Must(t, Unlock(l))
+	for _, l := range leases {
+		redistest.Must(t, Unlock(l))
+	}
 }
+
+// ErrOf is the error of a call that returns another value as well.
+func ErrOf[T any](_ T, err error) error { return err }
 
 // MustExtend extends or fails.
 func MustExtend(t testing.TB, l *holdfast.Lease, d time.Duration) {

@@ -48,8 +48,7 @@ var outageScenarios = map[string]func(*Env){
 		e.srv.Kill()
 		try("dead", 300*time.Millisecond)
 		// L7: it comes back, and a waiter that was there all along gets the lock.
-		got := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		got := e.Parking(m, 1, e.Lock(m))
 		e.srv.Restart()
 		e.MustUnlock(<-got)
 	},
@@ -134,9 +133,7 @@ var outageScenarios = map[string]func(*Env){
 		for i := range 20_000 {
 			pipe.Set(bg, "filler:"+time.Duration(i).String(), "x", 0)
 		}
-		if _, err := pipe.Exec(bg); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, ErrOf(pipe.Exec(bg)))
 		m := e.Manager()
 		e.MustUnlock(e.MustLock(e.Lock(m)))
 		e.srv.RestartNoWait()
@@ -184,8 +181,7 @@ var outageScenarios = map[string]func(*Env){
 		m := e.Manager()
 		l := e.MustLock(e.Lock(m))
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "1")
-		n := m.Stats().Renewals
-		e.Eventually("a renewal", func() bool { return m.Stats().Renewals > n })
+		e.Renews(m, 1)
 		e.MustUnlock(l)
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "0")
 		e.Clean(m)

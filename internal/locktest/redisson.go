@@ -36,9 +36,7 @@ func (e *Env) Foreign(n int) *foreign {
 	f := &foreign{e: e, id: fmt.Sprintf("0c2d0a52-7b0c-4f0e-9d3b-3f7a5f1c6e11:%d", n), wait: 300 * time.Second}
 	f.sub = e.srv.Admin().Subscribe(bg, e.Channel(e.Key)+":"+f.id)
 	e.Cleanup(func() { f.sub.Close() })
-	if _, err := f.sub.Receive(bg); err != nil {
-		e.Fatal(err)
-	}
+	redistest.Must(e, ErrOf(f.sub.Receive(bg)))
 	return f
 }
 

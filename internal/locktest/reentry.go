@@ -44,8 +44,7 @@ var reentryScenarios = map[string]func(*Env){
 		e.Parked(m, 3)
 		inner, err := l.Lock(held.Context(ctx)) // the holder itself, though others wait
 		redistest.Must(e, err)
-		e.MustUnlock(inner)
-		e.MustUnlock(held)
+		e.MustUnlock(inner, held)
 		redistest.Check(e, <-results)
 		r := <-async
 		if r.Err != nil {
@@ -81,9 +80,7 @@ var reentryScenarios = map[string]func(*Env){
 			ctx = got.Context(ctx)
 		}
 		redistest.Want(e, len(e.Holders()), 1, "%d holders")
-		for _, got := range leases[1:] {
-			e.MustUnlock(got)
-		}
+		e.MustUnlock(leases[1:]...)
 		last := context.WithoutCancel(ctx) // of all those leases only the first is still held
 		again := Got(e, l.Lock, last)
 		e.MustUnlock(outer)
@@ -108,8 +105,7 @@ var reentryScenarios = map[string]func(*Env){
 			_, err = l.TryLock(holdfast.WithoutOwner(merged))
 			e.WantErr(err, holdfast.ErrNotAcquired)
 		}
-		e.MustUnlock(first)
-		e.MustUnlock(second)
+		e.MustUnlock(first, second)
 		e.Clean(m)
 	},
 

@@ -132,9 +132,7 @@ var refusalScenarios = map[string]func(*Env){
 			e.WantLost(l, holdfast.LostDeadline)
 		}
 		allow("~*") // or what was lost is not given back
-		for _, l := range kept {
-			e.MustUnlock(l)
-		}
+		e.MustUnlock(kept...)
 	},
 
 	// L6: a waiter that stands in the queue when Redis has no memory left, or may not keep a place, stands
@@ -142,8 +140,7 @@ var refusalScenarios = map[string]func(*Env){
 	"OutOfMemoryInTheQueue": func(e *Env) {
 		m, other := e.Manager(holdfast.WithPollInterval(100*time.Millisecond)), e.Manager(holdfast.WithLease(time.Hour))
 		held := e.MustLock(e.Lock(other))
-		got := e.Locking(e.Lock(m))
-		e.Queued(1)
+		got := e.InQueue(1, e.Lock(m))
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "1")
 		before := m.Stats().Troubles
 		e.Eventually("it has been refused a few times", func() bool {

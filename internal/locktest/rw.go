@@ -33,6 +33,29 @@ func (e *Env) Soon(what string, got <-chan *holdfast.Lease) *holdfast.Lease {
 	return l
 }
 
+// InQueue begins to lock, and returns when n ids stand in the lock's queue.
+func (e *Env) InQueue(n int64, l holdfast.Locker) <-chan *holdfast.Lease {
+	e.Helper()
+	got := e.Locking(l)
+	e.Queued(n)
+	return got
+}
+
+// Parking begins to lock, and returns when n callers wait at m.
+func (e *Env) Parking(m *holdfast.Manager, n int, l holdfast.Locker) <-chan *holdfast.Lease {
+	e.Helper()
+	got := e.Locking(l)
+	e.Parked(m, n)
+	return got
+}
+
+// Passes unlocks; what waits gets the lock soon, and unlocks it as well.
+func (e *Env) Passes(l *holdfast.Lease, what string, got <-chan *holdfast.Lease) {
+	e.Helper()
+	e.MustUnlock(l)
+	e.MustUnlock(e.Soon(what, got))
+}
+
 // Busy fails unless a call that does not wait finds the lock taken.
 func (e *Env) Busy(try func(context.Context) (*holdfast.Lease, error)) {
 	e.Helper()

@@ -52,15 +52,11 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
 		l := e.RW(m)
 		write, read := e.bothSides(l)
-		remote := e.Locking(e.RW(other).RLocker())
-		e.Queued(1)
-		local := e.Locking(l.RLocker())
-		e.Parked(m, 1)
+		remote := e.InQueue(1, e.RW(other).RLocker())
+		local := e.Parking(m, 1, l.RLocker())
 		sub := e.srv.Client(e).Subscribe(bg, e.Channel(e.Key))
 		defer sub.Close()
-		if _, err := sub.Receive(bg); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, ErrOf(sub.Receive(bg)))
 		e.MustUnlock(write)
 		in := e.Soon("a reader of another manager", remote)
 		redistest.Want(e, redistest.Next(e, sub.Channel(), "Redisson's readers are not told").Payload, "1", "message %q")
@@ -68,11 +64,8 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		e.readHeld(2)
 		e.Busy(e.RW(other).TryLock)
 		e.Busy(l.TryLock)
-		e.MustUnlock(in)
-		e.MustUnlock(here)
-		if !read.Valid() {
-			e.Error("the read right is gone")
-		}
+		e.MustUnlock(in, here)
+		redistest.Want(e, read.Valid(), true, "the read right is gone")
 		e.MustUnlock(read)
 		sub.Close()
 		e.Clean(m)
@@ -88,16 +81,14 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		e.Queued(1)
 		e.Listening(1)
 		polls := m.Stats().Polls // while it did not hear, it asked often
-		second := e.Locking(l)
-		e.Parked(m, 2)
+		second := e.Parking(m, 2, l)
 		e.MustUnlock(held)
 		write := (<-first).Lease
 		read := Got(e, l.RLock, write.Context(bg))
 		e.MustUnlock(write)
 		e.Queued(1)
 		redistest.Want(e, m.Stats().Polls-polls, 0, "it stands there behind %d polls")
-		e.MustUnlock(read)
-		e.MustUnlock(e.Soon("the writer", second))
+		e.Passes(read, "the writer", second)
 		e.Clean(m)
 	},
 
@@ -108,16 +99,14 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		write, read := e.bothSides(l)
 		e.MustUnlock(write)
 		e.readHeld(1)
-		waiting := e.Locking(e.RW(e.Manager()))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.RW(e.Manager()))
 		for end := time.Now().Add(2 * lease); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if ttl := e.PTTL(); ttl < lease/4 || !read.Valid() {
 				e.Fatalf("TTL %v, valid %v", ttl, read.Valid())
 			}
 		}
 		e.readHeld(1)
-		e.MustUnlock(read)
-		e.MustUnlock(e.Soon("the writer", waiting))
+		e.Passes(read, "the writer", waiting)
 		e.Clean(m)
 	},
 
@@ -130,8 +119,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		redistest.Must(e, err)
 		e.MustUnlock(write)
 		e.Busy(e.RW(e.Manager()).TryRLock)
-		waiting := e.Locking(l.RLocker())
-		e.Parked(m, 1)
+		waiting := e.Parking(m, 1, l.RLocker())
 		e.MustUnlock(again)
 		joined := e.Soon("the reader", waiting)
 		e.readHeld(2)
@@ -148,8 +136,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		} else {
 			e.MustUnlock(with)
 		}
-		e.MustUnlock(joined)
-		e.MustUnlock(read)
+		e.MustUnlock(joined, read)
 		next := e.MustLock(l)
 		if next.Token() <= read.Token() {
 			e.Errorf("token %d after %d", next.Token(), read.Token())
@@ -165,8 +152,7 @@ var rwDowngradeScenarios = map[string]func(*Env){
 		l := e.RW(m)
 		write, read := e.bothSides(l)
 		two := Got(e, l.RLock, write.Context(bg))
-		e.MustUnlock(read)
-		e.MustUnlock(two)
+		e.MustUnlock(read, two)
 		if n := e.Holders(); len(n) != 1 || len(e.Rights()) != 0 {
 			e.Errorf("holders %v, rights %v", n, e.Rights())
 		}

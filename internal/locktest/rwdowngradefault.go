@@ -24,8 +24,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 				e.MustUnlock(write)
 				e.Eventually("downgraded", func() bool { return e.srv.Admin().HGet(bg, e.Key, "mode").Val() == "read" })
 				e.readHeld(1)
-				n := m.Stats().Renewals
-				e.Eventually("renewed", func() bool { return m.Stats().Renewals > n })
+				e.Renews(m, 1)
 				if !read.Valid() {
 					e.Errorf("the read right is gone: %v", read.Err())
 				}
@@ -96,9 +95,7 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 		}
 		n := m.Stats().Renewals
 		e.Eventually("the read right is renewed", func() bool { return m.Stats().Renewals > n+1 || read.Err() != nil })
-		if err := read.Err(); err != nil {
-			e.Errorf("a false loss: %v", err)
-		}
+		redistest.Check(e, read.Err())
 		_ = read.Unlock(bg)
 		e.Clean(m, Tombstones)
 	},

@@ -154,14 +154,10 @@ var rwGateScenarios = map[string]func(*Env){
 	"OwnHoldsBehindAWriter": func(e *Env) {
 		m := e.Manager(byMessage...)
 		first := e.MustRLock(e.RW(m))
-		writer := e.Locking(e.RW(m))
-		e.Parked(m, 1)
-		fixed := e.Locking(e.RW(m, holdfast.WithFixedLease(lease)).RLocker())
-		e.Parked(m, 2)
-		limited := e.Locking(e.RW(m, holdfast.WithMaxHold(time.Hour)).RLocker())
-		e.Parked(m, 3)
-		plain := e.Locking(e.RW(m).RLocker())
-		e.Parked(m, 4)
+		writer := e.Parking(m, 1, e.RW(m))
+		fixed := e.Parking(m, 2, e.RW(m, holdfast.WithFixedLease(lease)).RLocker())
+		limited := e.Parking(m, 3, e.RW(m, holdfast.WithMaxHold(time.Hour)).RLocker())
+		plain := e.Parking(m, 4, e.RW(m).RLocker())
 		e.MustUnlock(first)
 		w := e.Soon("the writer", writer)
 		e.Parked(m, 3)
@@ -169,9 +165,7 @@ var rwGateScenarios = map[string]func(*Env){
 		one := e.Soon("the fixed lease", fixed)
 		two := e.Soon("the limited reader", limited)
 		three := e.Soon("the plain reader", plain)
-		for _, l := range []*holdfast.Lease{one, two, three} {
-			e.MustUnlock(l)
-		}
+		e.MustUnlock(one, two, three)
 		e.Clean(m)
 	},
 }

@@ -21,8 +21,7 @@ var rwLingerScenarios = map[string]func(*Env){
 			for range 10 {
 				first := e.MustRLock(e.RW(a))
 				second := e.MustRLock(e.RW(a))
-				e.MustUnlock(first)
-				e.MustUnlock(second)
+				e.MustUnlock(first, second)
 				e.MustUnlock(e.MustRLock(e.RW(b)))
 			}
 			if n := a.Stats().Commands + b.Stats().Commands - before; n > 2 { // questions, as the inbox is heard
@@ -45,8 +44,7 @@ var rwLingerScenarios = map[string]func(*Env){
 		before := u.m.Stats().Commands
 		second := e.MustRLock(e.RW(u.m))
 		redistest.Want(e, u.m.Stats().Commands-before, 0, "%d commands of the second reader")
-		e.MustUnlock(first)
-		e.MustUnlock(second)
+		e.MustUnlock(first, second)
 	},
 
 	"WriterAsksAllReaders": func(e *Env) {

@@ -77,15 +77,11 @@ var rwOwnerScenarios = map[string]func(*Env){
 				e.Errorf("Redis was asked: %q", cmd)
 			}
 		}
-		e.MustUnlock(again)
-		e.MustUnlock(stranger)
+		e.MustUnlock(again, stranger)
 		_, err = l.Lock(ctx)
 		e.WantErr(err, holdfast.ErrWouldDeadlock)
-		n := m.Stats().Renewals
-		e.Eventually("the read right is renewed", func() bool { return m.Stats().Renewals > n+1 })
-		if !first.Valid() {
-			e.Error("the read right is gone")
-		}
+		e.Renews(m, 2)
+		redistest.Want(e, first.Valid(), true, "the read right is gone")
 		e.MustUnlock(first)
 		_, err = l.Lock(ctx) // the owner holds nothing any more
 		e.WantErr(err, holdfast.ErrNotAcquired, holdfast.ErrReleased)
@@ -129,8 +125,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 		e.WantErr(err, holdfast.ErrNotAcquired)
 		again, err := l.RLock(reader.Context(ctx)) // the reader itself
 		redistest.Must(e, err)
-		e.MustUnlock(again)
-		e.MustUnlock(reader)
+		e.MustUnlock(again, reader)
 		writer := <-write
 		if writer.Err != nil {
 			e.Fatal(writer.Err)
@@ -162,9 +157,7 @@ var rwOwnerScenarios = map[string]func(*Env){
 					e.Errorf("%v, want %s", err, holds)
 				}
 			}
-			if !held.Valid() {
-				e.Error("the holder was disturbed")
-			}
+			redistest.Want(e, held.Valid(), true, "the holder was disturbed")
 			e.MustUnlock(held)
 		}
 		// An application's hash, which is no lock at all, is left as it is.

@@ -25,9 +25,7 @@ var rwQueueScenarios = map[string]func(*Env){
 			inside = append(inside, e.Soon("a reader", r))
 		}
 		redistest.Want(e, len(e.Holders()), 3, "%d holders")
-		for _, l := range inside {
-			e.MustUnlock(l)
-		}
+		e.MustUnlock(inside...)
 	},
 
 	// The lock is free, and the reader that waits for it was not notified: one that does not wait
@@ -35,8 +33,7 @@ var rwQueueScenarios = map[string]func(*Env){
 	"TryRLockLetsReadersIn": func(e *Env) {
 		m, other, third := e.Manager(byMessage...), e.Manager(byMessage...), e.Manager()
 		gone := e.MustLock(e.RW(m))
-		waiting := e.Locking(e.RW(other).RLocker())
-		e.Queued(1)
+		waiting := e.InQueue(1, e.RW(other).RLocker())
 		e.Eventually("it has asked again, once it heard messages", func() bool { return e.srv.CommandCalls("eval", "evalsha") >= 3 })
 		e.srv.Admin().Del(bg, e.Key)
 		got, err := e.TryLock(e.RW(third).RLocker())
@@ -52,10 +49,8 @@ var rwQueueScenarios = map[string]func(*Env){
 	"ReaderThatAsksBringsOthersIn": func(e *Env) {
 		m, asks, silent := e.Manager(byMessage...), e.Manager(), e.Manager(byMessage...)
 		gone := e.MustLock(e.RW(m))
-		first := e.Locking(e.RW(asks).RLocker())
-		e.Queued(1)
-		second := e.Locking(e.RW(silent).RLocker())
-		e.Queued(2)
+		first := e.InQueue(1, e.RW(asks).RLocker())
+		second := e.InQueue(2, e.RW(silent).RLocker())
 		e.Eventually("it has asked again, once it heard messages", func() bool { return silent.Stats().Commands >= 2 })
 		e.srv.Admin().Del(bg, e.Key)
 		one := e.Soon("the reader that asks", first)
@@ -94,9 +89,7 @@ var rwQueueScenarios = map[string]func(*Env){
 			for _, r := range behind {
 				e.MustUnlock(e.Soon("a reader behind the writer", r))
 			}
-			if !first.Valid() {
-				e.Error("the first reader is out")
-			}
+			redistest.Want(e, first.Valid(), true, "the first reader is out")
 			e.MustUnlock(first)
 			for _, m := range []*holdfast.Manager{a, b, elsewhere} {
 				e.Clean(m, Tombstones)
@@ -114,8 +107,7 @@ var rwQueueScenarios = map[string]func(*Env){
 			p := redistest.StartProcess(e, HolderRole, "write", e.srv.Addr(), e.srv.Password(), e.Key, lease.String())
 			e.Queued(1)
 			b := e.Manager()
-			behind := e.Locking(e.RW(b).RLocker())
-			e.Queued(2)
+			behind := e.InQueue(2, e.RW(b).RLocker())
 			stop(p)
 			e.MustUnlock(e.Soon("the reader behind", behind))
 			e.MustUnlock(first)
@@ -142,8 +134,7 @@ var rwQueueScenarios = map[string]func(*Env){
 				e.Queued(1)
 				e.Listening(1)
 				b := e.Manager()
-				behind := e.Locking(e.RW(b))
-				e.Queued(2)
+				behind := e.InQueue(2, e.RW(b))
 				stop(p)
 				e.MustUnlock(held)
 				got := e.Soon(name+" "+side+": the writer behind", behind) // not when p's lease would end
@@ -165,8 +156,7 @@ var rwQueueScenarios = map[string]func(*Env){
 		writer := e.RW(b).LockAsync(bg)
 		reader := e.RW(b).RLockAsync(bg)
 		e.Queued(1)
-		behind := e.Locking(e.RW(e.Manager(byMessage...)).RLocker())
-		e.Queued(2)
+		behind := e.InQueue(2, e.RW(e.Manager(byMessage...)).RLocker())
 		redistest.Check(e, b.Close(bg))
 		e.WantErr((<-writer).Err, holdfast.ErrClosed)
 		e.WantErr((<-reader).Err, holdfast.ErrClosed)
@@ -179,8 +169,7 @@ var rwQueueScenarios = map[string]func(*Env){
 	"ClosedManagerReleasesItsReaders": func(e *Env) {
 		a, b := e.Manager(byMessage...), e.Manager(byMessage...)
 		shared, own := e.MustRLock(e.RW(b)), e.MustRLock(e.RW(b, holdfast.WithFixedLease(time.Hour)))
-		writer := e.Locking(e.RW(a))
-		e.Queued(1)
+		writer := e.InQueue(1, e.RW(a))
 		redistest.Check(e, b.Close(bg))
 		e.WantErr(shared.Err(), holdfast.ErrClosed)
 		e.WantErr(own.Unlock(bg), holdfast.ErrClosed)

@@ -180,8 +180,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 			if hash < 20*time.Second {
 				e.Errorf("the hash has %v left", hash)
 			}
-			writer := e.Locking(e.RW(w))
-			e.Queued(1)
+			writer := e.InQueue(1, e.RW(w))
 			if first {
 				e.MustUnlock(ours)
 				if _, hash := e.rightAndHash(e.Key); hash < 20*time.Second || hash > two.ttl {
@@ -232,8 +231,7 @@ var rwRedissonScenarios = map[string]func(*Env){
 		wait("1")
 		wait("0")
 		held := e.MustLock(e.RW(m))
-		reader := e.Locking(e.RW(other).RLocker())
-		e.Queued(1)
+		reader := e.InQueue(1, e.RW(other).RLocker())
 		e.MustUnlock(held)
 		wait("1")
 		wait("0")
@@ -269,10 +267,8 @@ var rwRedissonScenarios = map[string]func(*Env){
 		if len(e.Holders()) != 2 {
 			e.Errorf("holders %v", e.Holders())
 		}
-		writer := e.Locking(e.RW(e.Manager()))
-		e.Queued(1)
-		e.MustUnlock(ours)
-		e.MustUnlock(e.Soon("the writer", writer))
+		writer := e.InQueue(1, e.RW(e.Manager()))
+		e.Passes(ours, "the writer", writer)
 		e.Clean(m)
 	},
 

@@ -42,8 +42,7 @@ var rwRightScenarios = map[string]func(*Env){
 		for range 3 {
 			short := e.MustRLock(e.RW(b))
 			check("another came")
-			n := b.Stats().Renewals
-			e.Eventually("a renewal", func() bool { return b.Stats().Renewals > n })
+			e.Renews(b, 1)
 			check("another was renewed")
 			e.MustUnlock(short)
 			check("another left")
@@ -55,9 +54,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.WantErr(lapsed.Unlock(bg), holdfast.ErrLeaseLost)
 		check("the lapsed one left")
 		e.Busy(e.RW(b).TryLock)
-		if !long.Valid() {
-			e.Error("it is not valid")
-		}
+		redistest.Want(e, long.Valid(), true, "it is not valid")
 		e.MustUnlock(long)
 		e.Clean(a)
 		e.Clean(b)
@@ -73,8 +70,7 @@ var rwRightScenarios = map[string]func(*Env){
 		living := e.MustRLock(e.RW(m))
 		p.Kill()
 		e.Eventually("the dead reader's right ends", func() bool { return e.srv.Admin().Exists(bg, dead).Val() == 0 })
-		n := m.Stats().Renewals
-		e.Eventually("others are renewed", func() bool { return m.Stats().Renewals > n+1 })
+		e.Renews(m, 2)
 		if e.srv.Admin().Exists(bg, dead).Val() != 0 || len(e.Holders()) != 2 {
 			e.Errorf("rights %v, holders %v", e.Rights(), e.Holders())
 		}
@@ -82,11 +78,9 @@ var rwRightScenarios = map[string]func(*Env){
 		if len(e.Holders()) != 1 {
 			e.Errorf("after another reader has left: %v", e.Holders())
 		}
-		waiting := e.Locking(e.RW(e.Manager()))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.RW(e.Manager()))
 		start := time.Now()
-		e.MustUnlock(living)
-		e.MustUnlock(e.Soon("the writer", waiting))
+		e.Passes(living, "the writer", waiting)
 		redistest.WantMost(e, time.Since(start), e.bound(lease/2), "the writer waited %v for a dead reader")
 		e.Clean(m)
 	},
@@ -120,9 +114,7 @@ var rwRightScenarios = map[string]func(*Env){
 		if n := e.Rights(); len(n) != 1 {
 			e.Errorf("rights %v", n)
 		}
-		if !stays.Valid() {
-			e.Error("the other reader is out")
-		}
+		redistest.Want(e, stays.Valid(), true, "the other reader is out")
 		e.WantErr(l.Unlock(bg), holdfast.ErrLeaseLost)
 		e.MustUnlock(stays)
 		e.Clean(a)
@@ -157,9 +149,7 @@ var rwRightScenarios = map[string]func(*Env){
 		e.srv.Admin().Del(bg, e.Key)
 		writer := e.Soon("the writer", e.Locking(e.RW(m)))
 		e.WantLost(reader, holdfast.LostStolen)
-		if !writer.Valid() {
-			e.Error("the writer is out")
-		}
+		redistest.Want(e, writer.Valid(), true, "the writer is out")
 		e.WantErr(reader.Unlock(bg), holdfast.ErrLeaseLost)
 		e.MustUnlock(writer)
 	},

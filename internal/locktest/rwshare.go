@@ -98,15 +98,11 @@ var rwShareScenarios = map[string]func(*Env){
 		if got := e.Holders(); len(got) != 1 || len(e.Rights()) != 1 {
 			e.Errorf("holders %v, rights %v", got, e.Rights())
 		}
-		for _, r := range leases[1:] {
-			e.MustUnlock(r)
-		}
+		e.MustUnlock(leases[1:]...)
 		if n := p.Count(ofTheLock); n != 0 {
 			e.Errorf("%d commands for the others: %q", n, p.Commands())
 		}
-		if !leases[0].Valid() {
-			e.Error("the first reader is out")
-		}
+		redistest.Want(e, leases[0].Valid(), true, "the first reader is out")
 		e.MustUnlock(leases[0])
 		redistest.Want(e, p.Count(ofTheLock), 1, "%d commands for the last reader's leaving")
 		e.Clean(m, Tombstones)
@@ -128,8 +124,7 @@ var rwShareScenarios = map[string]func(*Env){
 		if !shared.Valid() || !longer.Valid() {
 			e.Error("the others ended as well")
 		}
-		e.MustUnlock(shared)
-		e.MustUnlock(longer)
+		e.MustUnlock(shared, longer)
 		e.WantErr(fixed.Unlock(bg), holdfast.ErrLeaseLost)
 		e.WantErr(limited.Unlock(bg), holdfast.ErrMaxHold)
 		e.Clean(m)
@@ -171,8 +166,7 @@ var rwShareScenarios = map[string]func(*Env){
 		redistest.Must(e, err)
 		e.Busy(ra.TryLock)
 		e.Busy(rb.TryLock)
-		waiting := e.Locking(rb)
-		e.Queued(1)
+		waiting := e.InQueue(1, rb)
 		e.Busy(rb.TryRLock) // the writer waits here
 		e.Eventually("the other process knows of the writer", func() bool {
 			got, err := ra.TryRLock(bg)
@@ -183,8 +177,7 @@ var rwShareScenarios = map[string]func(*Env){
 		})
 		e.Busy(e.RW(e.Manager()).TryRLock)
 		e.MustUnlock(reader)
-		e.MustUnlock(other)
-		e.MustUnlock(e.Soon("the writer", waiting))
+		e.Passes(other, "the writer", waiting)
 		e.Clean(a)
 		e.Clean(b)
 	},
@@ -207,9 +200,7 @@ var rwShareScenarios = map[string]func(*Env){
 		cancel()
 		e.WantErr((<-behind).Err, holdfast.ErrNotAcquired, context.Canceled)
 		last := l.RLockAsync(bg)
-		for _, r := range []*holdfast.Lease{one, two, three.Lease} {
-			e.MustUnlock(r)
-		}
+		e.MustUnlock(one, two, three.Lease)
 		e.MustUnlock(Granted(e, write))
 		r := <-last
 		if r.Err != nil {

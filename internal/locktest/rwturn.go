@@ -48,17 +48,14 @@ func (e *Env) turnsOfRedisson(during func(writer *holdfast.Lease, l *holdfast.RW
 		if during != nil {
 			last = during(writer, writers[cycles%2])
 		}
-		waiting := e.Locking(readers)
-		e.Queued(1)
+		waiting := e.InQueue(1, readers)
 		e.MustUnlock(writer)
 		reader := e.Soon("the reader", waiting)
 		if after != nil {
 			last = after()
 		}
-		next := e.Locking(writers[(cycles+1)%2])
-		e.Queued(1)
-		e.MustUnlock(reader)
-		e.MustUnlock(last)
+		next := e.InQueue(1, writers[(cycles+1)%2])
+		e.MustUnlock(reader, last)
 		writer = e.Soon("the writer", next)
 		e.caughtUp(mon)
 		turn = slices.ContainsFunc(mon.Lines(), leftOpen.MatchString)

@@ -46,8 +46,7 @@ var stayScenarios = map[string]func(*Env){
 		first := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(shortStay), holdfast.WithFencing()))
 		there := e.Locking(e.Lock(other, holdfast.WithFencing()))
 		e.Listening(1)
-		here := e.Locking(e.Lock(m, holdfast.WithFencing()))
-		e.Parked(m, 1)
+		here := e.Parking(m, 1, e.Lock(m, holdfast.WithFencing()))
 		token := first.Token()
 		e.MustUnlock(first)
 		e.WantErr(first.Err(), holdfast.ErrReleased)
@@ -82,8 +81,7 @@ var stayScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(shortStay)))
 		next := e.Locking(e.Lock(other))
 		e.Listening(1)
-		e.MustUnlock(held)
-		e.MustUnlock(e.Soon("the waiter elsewhere", next))
+		e.Passes(held, "the waiter elsewhere", next)
 		e.Clean(m)
 	},
 
@@ -93,9 +91,7 @@ var stayScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(longStay)))
 		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
 		defer sub.Close()
-		if _, err := sub.Receive(bg); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, ErrOf(sub.Receive(bg)))
 		e.MustUnlock(held)
 		redistest.Next(e, sub.Channel(), "no message")
 	},
@@ -139,8 +135,7 @@ var stayScenarios = map[string]func(*Env){
 		held := e.MustLock(e.Lock(m, holdfast.WithHoldAtLeast(time.Millisecond)))
 		next := e.Locking(e.Lock(other))
 		e.Listening(1)
-		e.MustUnlock(held)
-		e.MustUnlock(e.Soon("the hand-off", next))
+		e.Passes(held, "the hand-off", next)
 		e.Clean(m)
 	},
 
@@ -212,10 +207,8 @@ var rwStayScenarios = map[string]func(*Env){
 		reader := e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
 		beside, alike := e.MustRLock(e.RW(m)), e.MustRLock(e.RW(m, holdfast.WithHoldAtLeast(shortStay)))
 		redistest.Want(e, m.Stats().Held, 3, "%d holds, want one for each")
-		e.MustUnlock(alike)
-		e.MustUnlock(beside)
-		writer := e.Locking(e.RW(other))
-		e.Queued(1)
+		e.MustUnlock(alike, beside)
+		writer := e.InQueue(1, e.RW(other))
 		e.Listening(1)
 		e.MustUnlock(reader)
 		l := e.Soon("the writer", writer)

@@ -79,8 +79,7 @@ var strangerScenarios = map[string]func(*Env){
 		} {
 			deny, permit := rules[0], rules[1]
 			held := e.MustLock(e.Lock(e.Manager(holdfast.WithLease(time.Hour))))
-			got := e.Locking(e.Lock(m))
-			e.Queued(1)
+			got := e.InQueue(1, e.Lock(m))
 			before := m.Stats().Troubles
 			allow(deny...)
 			e.Eventually("it is denied", func() bool { return m.Stats().Troubles > before+2 })

@@ -136,13 +136,11 @@ var handedScenarios = map[string]func(*handed){
 	"TheSameProcessFinishes": func(e *handed) {
 		m := e.Manager(byMessage...)
 		first := e.MustLock(e.ours(m))
-		waiting := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		waiting := e.Parking(m, 1, e.Lock(m))
 		ticket := e.mustDetach(first, longStay)
 		second := e.mustAttach(m, ticket)
 		e.Parked(m, 1)
-		e.MustUnlock(second)
-		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Passes(second, "the waiter", waiting)
 		e.Clean(m)
 	},
 
@@ -182,8 +180,7 @@ var handedScenarios = map[string]func(*handed){
 		m, other := e.Manager(byMessage...), e.Manager(byMessage...)
 		began := time.Now()
 		l := e.MustLock(e.ours(m))
-		here := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		here := e.Parking(m, 1, e.Lock(m))
 		ticket := e.mustDetach(l, shortStay)
 		e.MustUnlock(e.Soon("the waiter here", here))
 		e.MustUnlock(e.Soon("the waiter elsewhere", e.Locking(e.Lock(other))))
@@ -262,14 +259,11 @@ var (
 			_, err := beside.Detach(bg, longStay)
 			e.WantErr(err, holdfast.ErrInvalidOption) // they share what the process has
 			ticket := h.mustDetach(alone, longStay)
-			writing := e.Locking(e.RW(other))
-			e.Queued(1)
-			e.MustUnlock(beside)
-			e.MustUnlock(again)
+			writing := e.InQueue(1, e.RW(other))
+			e.MustUnlock(beside, again)
 			second := h.mustAttach(m, ticket)
 			e.Busy(e.RW(m).TryLock)
-			e.MustUnlock(second)
-			e.MustUnlock(e.Soon("the writer", writing))
+			e.Passes(second, "the writer", writing)
 			e.Clean(m)
 		},
 

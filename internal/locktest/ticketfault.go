@@ -130,8 +130,7 @@ var handedFaultScenarios = map[string]func(*handed){
 	"AttachedForLessByOneThatDies": func(e *handed) {
 		giver, waiter := e.Manager(), e.Manager(Unasked...)
 		ticket := e.mustDetach(e.MustLock(e.ours(giver)), 10*lease)
-		waiting := e.Locking(e.Lock(waiter))
-		e.Parked(waiter, 1)
+		waiting := e.Parking(waiter, 1, e.Lock(waiter))
 		e.Listening(1)
 		m, p := e.Via(holdfast.WithLease(lease / 2))
 		began := time.Now()

@@ -96,8 +96,7 @@ var waitScenarios = map[string]func(*Env){
 		gate := p.HoldReply(acquireOf(e.Key))
 		got := e.Locking(e.Lock(m))
 		gate.Wait(e)
-		e.MustUnlock(held)
-		e.MustUnlock(heldOther)
+		e.MustUnlock(held, heldOther)
 		e.MustUnlock(<-waiting) // told by a later message of the same connection
 		start := time.Now()
 		gate.Release()
@@ -198,8 +197,7 @@ var waitScenarios = map[string]func(*Env){
 		e.Eventually("it polls", func() bool { return m.Stats().Polls > 2 })
 		cancel()
 		e.WantErr(<-left, holdfast.ErrNotAcquired, context.Canceled)
-		got := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		got := e.Parking(m, 1, e.Lock(m))
 		e.srv.Admin().Del(bg, e.Key) // and no message
 		e.MustUnlock(<-got)
 	},
@@ -252,9 +250,7 @@ var waitScenarios = map[string]func(*Env){
 		e.Parked(m, names*each)
 		e.Eventually("one channel is subscribed", func() bool { return m.Stats().Subscriptions == 1 })
 		redistest.Want(e, e.pubSubClients(), 1, "%d pub/sub connections")
-		for _, l := range held {
-			e.MustUnlock(l)
-		}
+		e.MustUnlock(held...)
 		wg.Wait()
 		e.Clean(m)
 	},

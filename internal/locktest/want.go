@@ -104,6 +104,13 @@ func (e *Env) Parked(m *holdfast.Manager, n int) {
 	e.Eventually(fmt.Sprintf("%d callers wait", n), func() bool { return m.Stats().Waiting == n })
 }
 
+// Renews waits until m has renewed n times.
+func (e *Env) Renews(m *holdfast.Manager, n uint64) {
+	e.Helper()
+	before := m.Stats().Renewals
+	e.Eventually(fmt.Sprintf("%d renewals", n), func() bool { return m.Stats().Renewals >= before+n })
+}
+
 // Listening waits until n processes hear of grants by the server.
 func (e *Env) Listening(n int64) {
 	e.Helper()

@@ -54,11 +54,9 @@ var wantedBothScenarios = map[string]func(*handed){
 		e.MustUnlock(next)
 
 		l = e.MustLock(e.ours(m))
-		waiting = e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		waiting = e.Parking(m, 1, e.Lock(m))
 		e.wantedWithin(time.Millisecond, l) // it was here before the call
-		e.MustUnlock(l)
-		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Passes(l, "the waiter", waiting)
 		e.Clean(m)
 	},
 
@@ -68,11 +66,9 @@ var wantedBothScenarios = map[string]func(*handed){
 		l := e.MustLock(e.ours(m))
 		time.Sleep(3 * time.Second)
 		e.unwanted(l)
-		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 		e.wantedWithin(time.Second+100*time.Millisecond, l)
-		e.MustUnlock(l)
-		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Passes(l, "the waiter", waiting)
 	},
 
 	// Without a question of the holder; and if the message comes before the call of Wanted.
@@ -85,8 +81,7 @@ var wantedBothScenarios = map[string]func(*handed){
 			}
 			e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
 			before := m.Stats().Commands
-			waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
-			e.Queued(1)
+			waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 			if early {
 				e.quiet()
 			}
@@ -94,8 +89,7 @@ var wantedBothScenarios = map[string]func(*handed){
 			if n := m.Stats().Commands - before; n != 0 && e.kind.Virtual {
 				e.Errorf("%d questions", n)
 			}
-			e.MustUnlock(l)
-			e.MustUnlock(e.Soon("the waiter", waiting))
+			e.Passes(l, "the waiter", waiting)
 		}
 		e.Clean(m)
 	},
@@ -105,15 +99,12 @@ var wantedBothScenarios = map[string]func(*handed){
 		for _, options := range [][]holdfast.Option{byMessage, told} {
 			first := e.MustLock(e.Lock(e.Manager(byMessage...)))
 			m, other := e.Manager(options...), e.Manager(byMessage...)
-			second := e.Locking(e.ours(m))
-			e.Queued(1)
-			third := e.Locking(e.Lock(other))
-			e.Queued(2)
+			second := e.InQueue(1, e.ours(m))
+			third := e.InQueue(2, e.Lock(other))
 			e.MustUnlock(first)
 			l := e.Soon("the second", second)
 			e.wantedWithin(100*time.Millisecond, l)
-			e.MustUnlock(l)
-			e.MustUnlock(e.Soon("the third", third))
+			e.Passes(l, "the third", third)
 		}
 	},
 
@@ -128,8 +119,7 @@ var wantedBothScenarios = map[string]func(*handed){
 		leave()
 		e.WantErr(<-left, context.Canceled)
 		e.Queued(0)
-		waiting := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		waiting := e.Parking(m, 1, e.Lock(m))
 		e.MustUnlock(l)
 		next := e.Soon("the next", waiting)
 		next.Wanted()
@@ -144,13 +134,11 @@ var wantedBothScenarios = map[string]func(*handed){
 		another := e.MustLock(m.Mutex("another"))
 		e.Eventually("the process hears", func() bool { return e.inboxes() > 0 })
 		ticket := e.mustDetach(e.MustLock(e.ours(m)), longStay)
-		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 		e.quiet()
 		l := e.mustAttach(m, ticket)
 		e.wantedWithin(100*time.Millisecond, l)
-		e.MustUnlock(l)
-		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Passes(l, "the waiter", waiting)
 		e.MustUnlock(another)
 		e.Clean(m)
 	},
@@ -161,14 +149,10 @@ var wantedBothScenarios = map[string]func(*handed){
 		l := e.MustLock(e.ours(m))
 		time.Sleep(time.Second)
 		before := m.Stats().Commands
-		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 		time.Sleep(5 * time.Second)
-		if n := m.Stats().Commands - before; n != 0 {
-			e.Errorf("%d commands", n)
-		}
-		e.MustUnlock(l)
-		e.MustUnlock(e.Soon("the waiter", waiting))
+		redistest.Want(e, m.Stats().Commands-before, 0, "%d commands")
+		e.Passes(l, "the waiter", waiting)
 	},
 
 	// One question a second and lock, however many ask; and none when the lease has ended.
@@ -186,13 +170,10 @@ var wantedBothScenarios = map[string]func(*handed){
 		if n := m.Stats().Commands - before; n > 7 || e.kind.Virtual && n != 6 { // one at the first call
 			e.Errorf("%d commands in 5.5 s", n)
 		}
-		e.MustUnlock(again)
-		e.MustUnlock(l)
+		e.MustUnlock(again, l)
 		before = m.Stats().Commands
 		time.Sleep(3 * time.Second)
-		if n := m.Stats().Commands - before; n != 0 {
-			e.Errorf("%d commands after that", n)
-		}
+		redistest.Want(e, m.Stats().Commands-before, 0, "%d commands after that")
 		e.Clean(m)
 	},
 
@@ -221,11 +202,9 @@ var wantedBothScenarios = map[string]func(*handed){
 		e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
 		gate := e.Deafen(m, p)
 		defer gate.Release()
-		waiting := e.Locking(e.Lock(e.Manager(byMessage...)))
-		e.Queued(1)
+		waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 		e.wantedWithin(time.Second+100*time.Millisecond, l)
-		e.MustUnlock(l)
-		e.MustUnlock(e.Soon("the waiter", waiting))
+		e.Passes(l, "the waiter", waiting)
 	},
 
 	// Those of Redisson only listen.
@@ -236,9 +215,7 @@ var wantedBothScenarios = map[string]func(*handed){
 		e.unwanted(l)
 		sub := e.srv.Admin().Subscribe(bg, e.Channel(e.Key))
 		defer sub.Close()
-		if _, err := sub.Receive(bg); err != nil {
-			e.Fatal(err)
-		}
+		redistest.Must(e, ErrOf(sub.Receive(bg)))
 		e.wantedWithin(time.Second+100*time.Millisecond, l)
 		e.MustUnlock(l)
 	},
@@ -250,8 +227,7 @@ var wantedBothScenarios = map[string]func(*handed){
 		before.Wanted()
 		e.MustUnlock(before)
 		held := e.MustLock(e.ours(m))
-		waiting := e.Locking(e.Lock(m))
-		e.Parked(m, 1)
+		waiting := e.Parking(m, 1, e.Lock(m))
 		time.Sleep(3 * time.Second)
 		e.unwanted(before)
 		e.unwanted(after)
@@ -279,15 +255,12 @@ var (
 				for _, l := range []*holdfast.Lease{a, b, c} {
 					e.unwanted(l)
 				}
-				writing := e.Locking(e.RW(e.Manager(byMessage...)))
-				e.Queued(1)
+				writing := e.InQueue(1, e.RW(e.Manager(byMessage...)))
 				e.wantedWithin(time.Second+100*time.Millisecond, a)
 				for _, l := range []*holdfast.Lease{b, c} {
 					e.wantedWithin(time.Millisecond, l) // all know at once
 				}
-				for _, l := range []*holdfast.Lease{a, b, c, elsewhere} {
-					e.MustUnlock(l)
-				}
+				e.MustUnlock(a, b, c, elsewhere)
 				e.MustUnlock(e.Soon("the writer", writing))
 			}
 		},
@@ -299,11 +272,9 @@ var (
 			read.Wanted()
 			e.MustUnlock(write)
 			e.Eventually("the holder hears", func() bool { return e.inboxes() > 0 })
-			writing := e.Locking(e.RW(e.Manager(byMessage...)))
-			e.Queued(1)
+			writing := e.InQueue(1, e.RW(e.Manager(byMessage...)))
 			e.wantedWithin(time.Second+100*time.Millisecond, read)
-			e.MustUnlock(read)
-			e.MustUnlock(e.Soon("the writer", writing))
+			e.Passes(read, "the writer", writing)
 		},
 	})
 )

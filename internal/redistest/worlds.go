@@ -45,6 +45,12 @@ func InFakeTime(t *testing.T, test func(t *testing.T)) {
 	inBubbleOf(t, test)
 }
 
+// OnServerInFakeTime is InFakeTime with a server.
+func OnServerInFakeTime(t *testing.T, test func(t *testing.T, srv *Server)) {
+	t.Helper()
+	InFakeTime(t, func(t *testing.T) { test(t, Start(t)) })
+}
+
 func inBubbleOf(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		bubbles.Store(testing.TB(t), true)

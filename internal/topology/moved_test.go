@@ -151,9 +151,7 @@ func TestMoved_GrantToTheUnheardIsNotTold(t *testing.T) {
 			inbox := "holdfast_inbox:" + other
 			sub := followers[0].Admin().Subscribe(within(t), inbox)
 			defer sub.Close()
-			if _, err := sub.Receive(within(t)); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, locktest.ErrOf(sub.Receive(within(t))))
 			held := locktest.MustLock(t, lock(manager(t, master.Client(t))))
 			queue, deadlines, id := "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}", "hf-"+other+":1"
 			if kind == "write" {
@@ -190,9 +188,7 @@ func TestMoved_ClusterClientOfNoCluster(t *testing.T) {
 	m, admin, channel := manager(t, client, unpolled...), master.Admin(), locktest.Channel(name)
 	sub := admin.Subscribe(within(t), channel) // as Redisson does
 	defer sub.Close()
-	if _, err := sub.Receive(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, locktest.ErrOf(sub.Receive(within(t))))
 	locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(name)))
 	if msg, err := sub.ReceiveMessage(within(t)); err != nil || msg.Payload != "0" {
 		t.Errorf("Redisson hears %v, %v", msg, err)

@@ -115,14 +115,13 @@ func TestSentinel_WaiterSurvivesTheFailover(t *testing.T) {
 	holders, waiters := manager(t, s.Client(t)), manager(t, s.Client(t))
 	held := locktest.MustLock(t, holders.Mutex(name))
 	acknowledged(t, s.Master(), 1)
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- locktest.MustLock(t, waiters.Mutex(name)) }()
+	got := locktest.Waits(t, waiters.Mutex(name))
 	redistest.Eventually(t, patience, "the waiter is subscribed", func() bool { return waiters.Stats().Subscriptions == 1 })
 	s.Failover()
 	if err := held.Unlock(within(t)); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Fatalf("Unlock: %v", err)
 	}
-	if err := (<-got).Unlock(within(t)); err != nil && !errors.Is(err, holdfast.ErrLeaseLost) {
+	if err := got().Unlock(within(t)); err != nil && !errors.Is(err, holdfast.ErrLeaseLost) {
 		t.Errorf("Unlock: %v", err) // lost: the old master has granted it before it knew that it is a replica
 	}
 }

@@ -31,9 +31,7 @@ func TestSlots_RenewalsStayInTheirs(t *testing.T) {
 	redistest.WantMost(t, after.RenewalFailures, 0, "%d renewals failed")
 	commands, batches := after.Commands-before.Commands, after.Batches-before.Batches
 	t.Logf("%d renewals in %d pipelines", commands, batches)
-	for _, l := range held {
-		locktest.MustUnlock(t, l)
-	}
+	locktest.MustUnlock(t, held...)
 }
 
 // AC-90. All keys of a lock are in one slot, whatever its name, or the name is refused
@@ -89,9 +87,7 @@ func TestSlots_PlainClientOfANode(t *testing.T) {
 		}
 	}
 	redistest.Eventually(t, patience, "two renewals of each", func() bool { return m.Stats().Renewals >= 10 })
-	for _, l := range held {
-		locktest.MustUnlock(t, l)
-	}
+	locktest.MustUnlock(t, held...)
 }
 
 // Locks of several slots taken together through a plain client of a node: those that the
@@ -198,12 +194,11 @@ func TestSlots_MultiInCluster(t *testing.T) {
 	redistest.Eventually(t, patience, "rolled back", func() bool {
 		return c.Owner(far).Admin().Exists(within(t), far).Val()+c.Owner(name).Admin().Exists(within(t), over[1:3]...).Val() == 0
 	})
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- locktest.MustLock(t, multi(t, m, over...)) }()
+	got := locktest.Waits(t, multi(t, m, over...))
 	redistest.Eventually(t, patience, "it waits", func() bool { return m.Stats().Waiting == 1 && m.Stats().Subscriptions > 0 })
 	c.Migrate(name, c.OtherMaster(name))
 	locktest.MustUnlock(t, held)
-	lease := <-got
+	lease := got()
 	for _, n := range over {
 		if _, err := other.Mutex(n).TryLock(within(t)); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Errorf("%s: %v, want ErrNotAcquired", n, err)
@@ -230,15 +225,14 @@ func TestReshard_HalfWay(t *testing.T) {
 	renewals := ms[0].Stats().Renewals
 	redistest.Eventually(t, patience, "a renewal at the new owner", func() bool { return ms[0].Stats().Renewals > renewals })
 
-	got := make(chan *holdfast.Lease, 1)
-	go func() { got <- locktest.MustLock(t, ms[1].Mutex(name)) }()
+	got := locktest.Waits(t, ms[1].Mutex(name))
 	redistest.Eventually(t, patience, "the waiter is refused", func() bool { return ms[1].Stats().Troubles > 1 })
 	if err := held.Unlock(context.Background()); err != nil && !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("Unlock half-way: %v", err)
 	}
 	moving.Finish()
 	finished := time.Now()
-	next := <-got
+	next := got()
 	t.Logf("granted %v after the end of the migration", time.Since(finished))
 	if d := time.Since(finished); d > lease/2 { // what is not released lasts for two thirds of the lease
 		t.Errorf("granted %v after the end of the migration", d)
@@ -259,10 +253,9 @@ func TestReshard_UnservedSlot(t *testing.T) {
 	if _, err := m.Mutex(name).TryLock(within(t)); !errors.Is(err, holdfast.ErrUnavailable) {
 		t.Errorf("TryLock: %v, want ErrUnavailable", err)
 	}
-	got := make(chan *holdfast.Lease, 1)
 	troubles := m.Stats().Troubles
-	go func() { got <- locktest.MustLock(t, m.Mutex(name)) }()
+	got := locktest.Waits(t, m.Mutex(name))
 	redistest.Eventually(t, patience, "Lock is refused", func() bool { return m.Stats().Troubles > troubles+2 })
 	redistest.Must(t, owner.Admin().ClusterAddSlots(context.Background(), slot).Err())
-	locktest.MustUnlock(t, <-got)
+	locktest.MustUnlock(t, got())
 }

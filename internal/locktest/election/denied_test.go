@@ -72,8 +72,7 @@ func TestCampaign_GivesTheSeatAway(t *testing.T) {
 
 // A leader that may not publish leads all the same. Observers see its value, and the vacancy, at their next poll.
 func TestCampaign_DeniedTheChannel(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		client, allow := locktest.LimitedOn(t, srv)
 		allow("resetchannels")
 		const poll = 10 * time.Minute
@@ -175,8 +174,7 @@ func TestCampaign_LosesItsLeaseUnconfirmed(t *testing.T) {
 // The value of a leader that has died is never shown: not when the lock is free, nor beside its next holder, which says nothing at
 // first, nor beside one that does not campaign.
 func TestLeader_IsNeverADeadOne(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		dead, link := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
 		heir, proxy := locktest.ManagerVia(t, srv)
 		e := candidate(t, srv)
@@ -209,8 +207,7 @@ func TestLeader_IsNeverADeadOne(t *testing.T) {
 
 // A Campaign that fails when its value is published takes it back, and observers are told.
 func TestCampaign_TakesBackItsValue(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv)
 		states := observe(t, candidate(t, srv, holdfast.WithPollInterval(10*time.Minute)))
 		redistest.Next(t, states, "a state")
@@ -234,8 +231,7 @@ func TestCampaign_TakesBackItsValue(t *testing.T) {
 
 // A lease that ends while Resign waits for Redis was not lost.
 func TestResign_IsNoLoss(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithLease(3*time.Second))
 		term := campaign(t, m.Election("seat"), "a")
 		proxy.BlackHole(true)

@@ -207,14 +207,14 @@ func TestElection_Refuses(t *testing.T) {
 		term := campaign(t, e, "")
 		fn := func(context.Context, *holdfast.Term) error { t.Error("called"); return nil }
 		for call, err := range map[string]error{
-			"linger":        second(m.Election("x", holdfast.WithLinger(time.Second)).Campaign(t.Context(), "")),
-			"at least":      second(m.Election("x", holdfast.WithHoldAtLeast(time.Second)).Leader(t.Context())),
-			"name":          second(m.Election("{x").Campaign(t.Context(), "")),
-			"value":         second(e.Campaign(t.Context(), long)),
+			"linger":        locktest.ErrOf(m.Election("x", holdfast.WithLinger(time.Second)).Campaign(t.Context(), "")),
+			"at least":      locktest.ErrOf(m.Election("x", holdfast.WithHoldAtLeast(time.Second)).Leader(t.Context())),
+			"name":          locktest.ErrOf(m.Election("{x").Campaign(t.Context(), "")),
+			"value":         locktest.ErrOf(e.Campaign(t.Context(), long)),
 			"proclaimed":    term.Proclaim(t.Context(), long),
-			"nil ctx":       second(e.Campaign(none, "")),
-			"nil election":  second((*holdfast.Election)(nil).Leader(t.Context())),
-			"zero election": second(new(holdfast.Election).Leader(t.Context())),
+			"nil ctx":       locktest.ErrOf(e.Campaign(none, "")),
+			"nil election":  locktest.ErrOf((*holdfast.Election)(nil).Leader(t.Context())),
+			"zero election": locktest.ErrOf(new(holdfast.Election).Leader(t.Context())),
 			"nil term":      (*holdfast.Term)(nil).Resign(t.Context()),
 			"zero term":     new(holdfast.Term).Proclaim(t.Context(), ""),
 			"nil function":  e.Lead(t.Context(), "", nil),

@@ -27,9 +27,7 @@ func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
 			if calls++; calls == 3 {
 				return nil
 			}
-			if _, err := m.ForceUnlock(context.Background(), "seat"); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, locktest.ErrOf(m.ForceUnlock(context.Background(), "seat")))
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, holdfast.ErrLeaseLost) {
 				t.Errorf("call %d: %v", calls, cause)
@@ -45,8 +43,7 @@ func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
 
 // E4: if Redis is silent, fn's context ends a tenth of the lease before the deadline, and not before.
 func TestLead_EndsAheadOfTheDeadline(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithLease(10*time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -87,9 +84,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 		free("Resign")
 		func() {
 			defer func() {
-				if recover() != bad {
-					t.Error("the panic is lost")
-				}
+				redistest.Want(t, recover(), any(bad), "the panic is lost")
 			}()
 			_ = e.Lead(t.Context(), "a", func(context.Context, *holdfast.Term) error { panic(bad) })
 		}()
@@ -101,9 +96,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 			<-work.Done()
 			return context.Cause(work)
 		})
-		if err != bad {
-			t.Errorf("of a context that ends in fn: %v", err)
-		}
+		redistest.Want(t, err, bad, "of a context that ends in fn: %v")
 		free("the end of ctx")
 
 		term := campaign(t, candidate(t, srv), "b")
@@ -118,8 +111,7 @@ func TestLead_ReturnsWhatFnDoes(t *testing.T) {
 
 // The leader's process is killed: its term ends with its TTL, then the next one leads, and observers see a vacancy in between or not.
 func TestLead_AfterACrash(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, proxy := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
 		first := campaign(t, m.Election("seat"), "a")
 		proxy.BlackHole(true)
@@ -135,8 +127,7 @@ func TestLead_AfterACrash(t *testing.T) {
 
 // Followers learn of a change by message, and cost no command in between.
 func TestObserve_ByMessage(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		a := candidate(t, srv)
 		states := observe(t, candidate(t, srv, holdfast.WithPollInterval(time.Hour)))
 		redistest.Next(t, states, "nothing comes")
@@ -158,8 +149,7 @@ func TestObserve_ByMessage(t *testing.T) {
 
 // A record lives for a day: a leader says again what it has said.
 func TestElection_TheRecordOutlivesADay(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		a := candidate(t, srv)
 		term := campaign(t, a, "a")
 		time.Sleep(30 * time.Hour)

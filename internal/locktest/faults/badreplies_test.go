@@ -88,9 +88,7 @@ func TestBadReplies_OneThatFits(t *testing.T) {
 			t.Errorf("it was valid for %v", d)
 		}
 		locktest.WantErr(t, locktest.Unlock(lease), holdfast.ErrLeaseLost, nil)
-		if !held.Valid() {
-			t.Error("the owner was disturbed")
-		}
+		redistest.Want(t, held.Valid(), true, "the owner was disturbed")
 		locktest.MustUnlock(t, held)
 	})
 }

@@ -126,8 +126,7 @@ func TestClose_GivesBackWhatADeadConnectionHasTaken(t *testing.T) {
 // A release that Redis does not answer for long is repeated after pauses, which have grown longer than an Unlock or Close
 // waits. So what waits for its answer ends the pause. That is about a second: a machine must not stand still for as long.
 func TestRelease_PausesEndForUnlockAndClose(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		for _, way := range []string{"Unlock", "Close"} {
 			m, p := locktest.ManagerVia(t, srv, holdfast.WithLease(2*time.Second))
 			var leases []*holdfast.Lease

@@ -52,8 +52,7 @@ func TestDowngrade_RepeatedClaimsItsRight(t *testing.T) {
 func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 	t.Parallel()
 	t.Run("after it was lost", func(t *testing.T) {
-		redistest.InFakeTime(t, func(t *testing.T) {
-			srv := redistest.Start(t)
+		redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 			m, p := locktest.ManagerVia(t, srv)
 			write, read := bothSides(t, m.RWMutex("a"))
 			p.LoseRequest(conversion, 1000)
@@ -71,16 +70,14 @@ func TestDowngrade_BothSidesAreUnlocked(t *testing.T) {
 		allow("-evalsha", "-eval")
 		locktest.WantErr(t, write.Unlock(t.Context()), holdfast.ErrUnavailable, nil)
 		allow("+@all")
-		locktest.MustUnlock(t, read)
-		locktest.MustUnlock(t, write)
+		locktest.MustUnlock(t, read, write)
 		redistest.Want(t, srv.Admin().Exists(t.Context(), "a").Val(), 0, "it is held")
 	})
 }
 
 // Both sides are unlocked, and the downgrade arrives between the two releases.
 func TestDowngrade_ArrivesBetweenTheReleases(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerVia(t, srv)
 		write, read := bothSides(t, m.RWMutex("a"))
 		writer := ownerID.FindString(strings.Join(srv.Admin().HKeys(t.Context(), "a").Val(), " ")) + ":write"
@@ -122,8 +119,7 @@ func TestDowngrade_UnclearCopyIsRefused(t *testing.T) {
 			t.Fatal("the first copy was answered")
 		}
 		redistest.Eventually(t, locktest.Patience, "nobody waits for the first copy", func() bool { return locktest.Pending(m) == 0 })
-		locktest.MustUnlock(t, write)
-		locktest.MustUnlock(t, read)
+		locktest.MustUnlock(t, write, read)
 		mon := srv.Monitor(t)
 		gate.Release()
 		mon.Wait(t, `"exists" "a" "holdfast_tombstones:{a}"`, locktest.Patience)
@@ -179,8 +175,7 @@ func TestDowngrade_TryLockBesideAReleaseThatIsNotAnswered(t *testing.T) {
 // While a downgrade is unanswered the lock is deleted, and granted to another caller of the process: both
 // sides that Redis may still have are given back, each once.
 func TestDowngrade_UnansweredUnderAnotherGrant(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, p := locktest.ManagerThatHangs(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
 		write, read := bothSides(t, m.RWMutex("a"))
 		gate := p.HoldReply(conversion)

@@ -154,8 +154,7 @@ func TestDowngrade_LetsAnotherProcessIn(t *testing.T) {
 
 // The time of WithMaxHold goes on through a downgrade: it ends the read side, which Unlock gives back.
 func TestDowngrade_KeepsMaxHold(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		const most = 3 * time.Second
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(most/3), holdfast.WithMaxHold(most))
 		write, read := bothSides(t, m.RWMutex("a"))

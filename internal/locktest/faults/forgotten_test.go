@@ -39,8 +39,7 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 // one that has had too little, and copies on dead connections keep no other copy from being sent, although no dead
 // connection ends by itself.
 func TestForgotten_FartherThanBefore(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		l := locktest.ManagerFor(t, p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour })).Mutex("a")
 		farther := func() { p.Forget(); p.Delay(farAway/2, 0) }
@@ -79,9 +78,7 @@ func TestRoundTrip_FarAway(t *testing.T) {
 				t.Error("Unlock:", err)
 			}
 		}
-		if _, err := l.TryLock(ctx); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, locktest.ErrOf(l.TryLock(ctx)))
 		if err := m.Close(ctx); err != nil {
 			t.Error("Close:", err)
 		}

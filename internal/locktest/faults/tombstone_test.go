@@ -32,8 +32,7 @@ func TestFair_JoinsWithTombstonesOfAnotherKind(t *testing.T) {
 		t.Errorf("%d requests in trouble", n)
 	}
 	srv.Admin().Del(t.Context(), "holdfast_tombstones:{a}")
-	locktest.MustUnlock(t, held)
-	locktest.MustUnlock(t, other)
+	locktest.MustUnlock(t, held, other)
 	locktest.MustUnlock(t, (<-later).Lease)
 }
 

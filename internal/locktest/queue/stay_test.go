@@ -73,8 +73,7 @@ func TestHoldAtLeast_Redlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		locktest.MustUnlock(t, locktest.MustLock(t, others[0])) // the vote was given back at once
-		locktest.MustUnlock(t, b)
-		locktest.MustUnlock(t, c)
+		locktest.MustUnlock(t, b, c)
 		locktest.MustUnlock(t, locktest.MustLock(t, l))
 		if _, err := other.TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Error(err)
@@ -110,8 +109,7 @@ func TestHoldAtLeast_WhoWasToldLeaves(t *testing.T) {
 		"rw":    func(m *holdfast.Manager, o ...holdfast.LockOption) holdfast.Locker { return m.RWMutex("a", o...) },
 	} {
 		t.Run(kind, func(t *testing.T) {
-			redistest.InFakeTime(t, func(t *testing.T) {
-				srv := redistest.Start(t)
+			redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 				manager := func() *holdfast.Manager {
 					return locktest.ManagerOn(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(3*time.Hour))
 				}
@@ -152,8 +150,7 @@ func TestHoldAtLeast_WhoWasToldLeaves(t *testing.T) {
 // Redisson's fair lock notifies the first waiter on a channel of its own. A caller that has joined the queue while a TryLock was refused is that waiter,
 // and hears it.
 func TestFair_WhoJoinsBesideATryLockHearsRedisson(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		ctx, admin := t.Context(), srv.Admin()
 		l := locktest.ManagerOn(t, srv, holdfast.WithPollInterval(time.Hour), holdfast.WithFairPatience(3*time.Hour)).FairMutex("a")
 		held, waited := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a")), make(chan *holdfast.Lease, 1)

@@ -42,8 +42,7 @@ func TestSemaphore_HolderDies(t *testing.T) {
 
 // P2, P6: a lease lasts longer than its TTL, which a renewal sets anew; a grant by message is confirmed.
 func TestSemaphore_IsRenewed(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		ma, mb := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Second)), locktest.ManagerOn(t, srv, holdfast.WithLease(5*time.Second))
 		a, b := ma.Semaphore(name, 3), mb.Semaphore(name, 3)
 		first := acquire(t, a, 3)

@@ -44,9 +44,7 @@ func TestSemaphore_InMultiAndDo(t *testing.T) {
 		several, err := holdfast.NewMulti(s.Locker(3), m.Mutex("x"))
 		redistest.Must(t, err)
 		err = holdfast.Do(t.Context(), several, func(_ context.Context, l *holdfast.Lease) error {
-			if l.Permits() != 0 {
-				t.Errorf("a lease of several locks has %d permits", l.Permits())
-			}
+			redistest.Want(t, l.Permits(), 0, "a lease of several locks has %d permits")
 			wantState(t, srv, 4, 1)
 			refused(t, s, 2)
 			return nil
@@ -93,8 +91,7 @@ func TestSemaphore_Lease(t *testing.T) {
 
 // Redis forgets a semaphore that is not used, and not one that is.
 func TestSemaphore_IdleTTL(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Second))
 		l := acquire(t, m.Semaphore(name, 2, holdfast.WithIdleTTL(2*time.Second)), 1)
 		time.Sleep(time.Minute) // in fake time
@@ -136,9 +133,7 @@ func TestSemaphore_ForOperators(t *testing.T) {
 				others = h.Owner
 			}
 		}
-		if named != 2 {
-			t.Errorf("%d of the permits lead to the process", named)
-		}
+		redistest.Want(t, named, 2, "%d of the permits lead to the process")
 		for l := range m.Locks() {
 			if l.Name != name || l.Kind != holdfast.KindSemaphore || l.Permits != 2 || l.Leases != 1 {
 				t.Errorf("Locks: %+v", l)

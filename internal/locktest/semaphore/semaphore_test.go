@@ -67,8 +67,7 @@ func TestSemaphore_TurnsOfProcesses(t *testing.T) {
 
 // A local hand-off costs no command.
 func TestSemaphore_LocalHandoff(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithHandoffSlice(time.Hour))...)
 		s := m.Semaphore(name, 2)
 		one, two := acquire(t, s, 1), acquire(t, s, 1)
@@ -87,8 +86,7 @@ func TestSemaphore_LocalHandoff(t *testing.T) {
 
 // A process that waits itself is no other process that waits: it goes on passing its permits on when the slice is over.
 func TestSemaphore_OwnPlaceIsNoDemand(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		const slice = 10 * time.Millisecond
 		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithHandoffSlice(slice))...)
 		s := m.Semaphore(name, 1)
@@ -103,9 +101,7 @@ func TestSemaphore_OwnPlaceIsNoDemand(t *testing.T) {
 			unlock(t, l)
 			l = granted(t, next)
 		}
-		if n := m.Stats().HandedOff; n != 4 {
-			t.Errorf("%d of 4 leases were passed on here", n)
-		}
+		redistest.Want(t, m.Stats().HandedOff, 4, "%d of 4 leases were passed on here")
 		unlock(t, l)
 	})
 }

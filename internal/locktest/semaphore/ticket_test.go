@@ -85,9 +85,7 @@ func TestTicket_OnePermitIsTakenAway(t *testing.T) {
 		takeOne()
 		ticket, err = lost.Detach(t.Context(), time.Minute)
 		locktest.WantErr(t, err, holdfast.ErrLeaseLost, nil)
-		if ticket != "" {
-			t.Errorf("the ticket %q cannot work", ticket)
-		}
+		redistest.Want(t, ticket, "", "the ticket %q cannot work")
 		wantState(t, srv, 4, 3)
 		back()
 
@@ -101,8 +99,7 @@ func TestTicket_OnePermitIsTakenAway(t *testing.T) {
 
 // Redis does not forget a semaphore before its ticket, nor before the lease that attaches it.
 func TestTicket_IdleTTL(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithLease(time.Second))
 		s := m.Semaphore(name, 2, holdfast.WithIdleTTL(time.Second))
 		for _, lease := range []time.Duration{time.Second, time.Hour} {
@@ -139,8 +136,7 @@ func TestTicket_EndsBeforeWaitersThought(t *testing.T) {
 		}},
 	} {
 		t.Run("the first "+c.first, func(t *testing.T) {
-			redistest.InFakeTime(t, func(t *testing.T) {
-				srv := redistest.Start(t)
+			redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 				long := append([]holdfast.Option{holdfast.WithLease(time.Minute)}, locktest.Unasked...)
 				two, one := acquire(t, user(t, srv, 3, long...), 2), acquire(t, user(t, srv, 3, long...), 1)
 				ctx, leave := context.WithCancel(t.Context())

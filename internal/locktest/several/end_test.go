@@ -32,8 +32,7 @@ func TestMulti_EndsWithTheFirstLost(t *testing.T) {
 }
 
 func TestMulti_ExtendAndClose(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m := locktest.ManagerOn(t, srv, holdfast.WithFixedLease(20*time.Second))
 		lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.Mutex("b")))
 		if locktest.MustExtend(t, lease, time.Minute); time.Until(lease.Deadline()) < 40*time.Second {
@@ -54,9 +53,7 @@ func TestMulti_EndLeavesTheReadSide(t *testing.T) {
 		rw := m.RWMutex("a")
 		lease := locktest.MustLock(t, Multi(t, rw, m.Mutex("b")))
 		read := locktest.Got(t, rw.RLock, lease.Context(t.Context()))
-		if _, err := m.ForceUnlock(t.Context(), "b"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, locktest.ErrOf(m.ForceUnlock(t.Context(), "b")))
 		<-lease.Done()
 		locktest.MustUnlock(t, locktest.MustLock(t, other.RWMutex("a").RLocker()))
 		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrLeaseLost, nil)
@@ -79,9 +76,7 @@ func TestMulti_EndsBeforeAPartIsFree(t *testing.T) {
 		closed := redistest.Begin(func() error { return m.Close(context.Background()) })
 		<-slow.called
 		locktest.MustUnlock(t, locktest.MustLock(t, m2.Mutex("a")))
-		if lease.Valid() {
-			t.Error("valid, and another owner has had the lock")
-		}
+		redistest.Want(t, lease.Valid(), false, "valid, and another owner has had the lock")
 		close(slow.thaw)
 		redistest.Check(t, <-closed)
 		_ = lease.Unlock(t.Context())
@@ -121,9 +116,7 @@ func TestRedlock_EndsWhatHasAnEnd(t *testing.T) {
 			all.heldBy(t, 3)
 			for _, m := range c.Managers[:2] {
 				time.Sleep(time.Second) // of the lease
-				if _, err := m.ForceUnlock(t.Context(), Vote); err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, locktest.ErrOf(m.ForceUnlock(t.Context(), Vote)))
 			}
 			select {
 			case <-lease.Done():
@@ -271,8 +264,7 @@ func TestGroup_SetEndLeavesTheLocks(t *testing.T) {
 
 // W2: of one of them, by a caller here or elsewhere.
 func TestMulti_Wanted(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		m, other := locktest.ManagerOn(t, srv, locktest.Unasked...), locktest.ManagerOn(t, srv, locktest.Unasked...)
 		for _, by := range []*holdfast.Manager{m, other} {
 			lease := locktest.MustLock(t, Multi(t, m.Mutex("a"), m.FairMutex("b")))

@@ -37,8 +37,7 @@ func TestMulti_IsOneCommand(t *testing.T) {
 			t.Fatalf("re-entry without waiting: %v", err)
 		}
 		redistest.Want(t, m.Stats().Commands-before, 1, "%d commands with re-entries")
-		locktest.MustUnlock(t, tried)
-		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, tried, lease)
 		locktest.WantErr(t, lease.Unlock(t.Context()), holdfast.ErrNotHeld, nil)
 		if _, err := locktest.ManagerOn(t, srv).Mutex("b").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Errorf("free although re-entered: %v", err)
@@ -71,8 +70,7 @@ func TestMulti_OfEveryKind(t *testing.T) {
 				t.Errorf("%T: %v", k, err)
 			}
 		}
-		locktest.MustUnlock(t, lease)
-		locktest.MustUnlock(t, second)
+		locktest.MustUnlock(t, lease, second)
 		n := 0
 		sync := holdfast.SyncLocker(t.Context(), l)
 		sync.Lock()
@@ -99,8 +97,7 @@ func TestMulti_OfFencedLocks(t *testing.T) {
 		if last, err := srv.Admin().Get(t.Context(), "redisson_lock_token:{a}").Uint64(); err != nil || part.Token() == 0 || part.Token() > last {
 			t.Errorf("token %d, the counter says %d, %v", part.Token(), last, err)
 		}
-		locktest.MustUnlock(t, part)
-		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, part, lease)
 		next := locktest.MustLock(t, other.Mutex("a", holdfast.WithFencing()))
 		if next.Token() <= part.Token() {
 			t.Errorf("token %d after %d", next.Token(), part.Token())
@@ -195,9 +192,7 @@ func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {
 		all[2].Resume()
 		redistest.Eventually(t, locktest.Patience, "the member is held", func() bool { return all[2].Admin().Exists(t.Context(), Vote).Val() == 1 })
 		locktest.MustUnlock(t, lease)
-		if !again.Valid() {
-			t.Error("the inner lease ended with the outer one")
-		}
+		redistest.Want(t, again.Valid(), true, "the inner lease ended with the outer one")
 		locktest.MustUnlock(t, again)
 		all.heldBy(t, 0)
 	})

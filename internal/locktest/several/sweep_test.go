@@ -92,8 +92,7 @@ func TestMulti_LateCopyIsRefused(t *testing.T) {
 // Another caller under the same context of another lock gets one of the locks while the request for
 // all is under way. They are two owners: the Multi is refused, and nothing of it is left.
 func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
-	redistest.InFakeTime(t, func(t *testing.T) {
-		srv := redistest.Start(t)
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		p := srv.Proxy(t)
 		client := p.Client(t)
 		m := locktest.ManagerAsIs(t, client)
@@ -113,8 +112,7 @@ func TestMulti_RivalBesideItsOwnRequest(t *testing.T) {
 		p.Refuse(false)
 		locktest.WantErr(t, r.Err, holdfast.ErrNotAcquired, nil)
 		redistest.Want(t, m.Stats().Reentered, 0, "re-entered %d times")
-		locktest.MustUnlock(t, beside)
-		locktest.MustUnlock(t, own)
+		locktest.MustUnlock(t, beside, own)
 		redistest.Eventually(t, locktest.Patience, "nothing is held", func() bool { return m.Stats().Held == 0 })
 		redistest.Want(t, srv.Admin().Exists(t.Context(), "b").Val(), 0, "a lock that no caller has is held")
 	})

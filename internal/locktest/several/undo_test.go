@@ -137,9 +137,7 @@ func TestMulti_TryLockOutlastsAPart(t *testing.T) {
 		gate := p.HoldReply(locktest.ScriptOn("b"))
 		tried := locktest.Calls(l.TryLock, context.Background())
 		gate.Wait(t)
-		if _, err := m.ForceUnlock(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.Must(t, locktest.ErrOf(m.ForceUnlock(t.Context(), "a")))
 		redistest.Eventually(t, locktest.Patience, "the first has ended", func() bool { return m.Stats().Lost == 1 })
 		gate.Release()
 		r := <-tried

@@ -65,9 +65,7 @@ func TestIdentity_IsThatOfTheHolder(t *testing.T) {
 		if h := locktest.Inspected(t, m, "c").Holders[0]; h.Identity != nil {
 			t.Errorf("a holder without identity has %+v", h.Identity)
 		}
-		locktest.MustUnlock(t, a)
-		locktest.MustUnlock(t, b)
-		locktest.MustUnlock(t, c)
+		locktest.MustUnlock(t, a, b, c)
 		if err := errors.Join(m.Close(context.Background()), peer.Close(context.Background())); err != nil {
 			t.Errorf("Close after %v: %v", time.Since(began), err)
 		}
@@ -135,9 +133,7 @@ func TestIdentity_DebugPageIsChecked(t *testing.T) {
 		}
 	}
 	good := holdfast.WithDebugPage("https://web-3/" + strings.Repeat("x", 500-len("https://web-3/")))
-	if _, err := holdfast.New(locktest.Offline(t), identity, good); err != nil {
-		t.Error(err)
-	}
+	redistest.Check(t, locktest.ErrOf(holdfast.New(locktest.Offline(t), identity, good)))
 	if _, err := holdfast.New(locktest.Offline(t), good); !errors.Is(err, holdfast.ErrInvalidOption) {
 		t.Errorf("without an identity: %v", err)
 	}

@@ -115,9 +115,7 @@ func TestInspect_IsBounded(t *testing.T) {
 				p.Set(ctx, "{"+name+"}:"+id+":rwlock_timeout:1", 1, time.Minute)
 			}
 			p.PExpire(ctx, name, time.Minute)
-			if _, err := p.Exec(ctx); err != nil {
-				t.Fatal(err)
-			}
+			redistest.Must(t, locktest.ErrOf(p.Exec(ctx)))
 			info := locktest.Inspected(t, m, name)
 			if !info.Held || len(info.Holders) != 1000 || info.More != n-1000 || info.Ended != 0 {
 				t.Errorf("%d readers: %d shown, %d more, %d ended", n, len(info.Holders), info.More, info.Ended)
@@ -232,8 +230,6 @@ func TestInspect_ValuesAreNotPassedOn(t *testing.T) {
 			_, err := l.TryLock(t.Context())
 			locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
 		}
-		if _, err := locktest.ManagerOn(t, srv, holdfast.WithValue("x")).Semaphore("s", 1).TryAcquire(t.Context(), 1); err != nil {
-			t.Error(err)
-		}
+		redistest.Check(t, locktest.ErrOf(locktest.ManagerOn(t, srv, holdfast.WithValue("x")).Semaphore("s", 1).TryAcquire(t.Context(), 1)))
 	})
 }

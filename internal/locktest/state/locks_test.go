@@ -54,9 +54,7 @@ func TestLocks_SayWhatTheFirstWaiterHolds(t *testing.T) {
 		holds("taken behind that", a.Context(holdfast.WithoutOwner(ctx)), "a")
 		locktest.MustUnlock(t, a)
 		holds("not held any more", context.WithoutCancel(ctx), "b")
-		locktest.MustUnlock(t, b)
-		locktest.MustUnlock(t, cd)
-		locktest.MustUnlock(t, wanted)
+		locktest.MustUnlock(t, b, cd, wanted)
 	})
 }
 

@@ -162,9 +162,7 @@ func TestOdd_MessageOfADeletedGrant(t *testing.T) {
 		asked, now := m.Stats().Commands, srv.Admin().Time(t.Context()).Val()
 		tellFirst(t, srv, "g %s 2000 "+fmt.Sprintf("%d %d 1 0 0", now.Unix(), now.Nanosecond()/1000))
 		redistest.Eventually(t, locktest.Patience, "Redis is asked", func() bool { return m.Stats().Commands > asked && locktest.Pending(m) == 0 })
-		if !held.Valid() {
-			t.Error("the holder has lost the lock")
-		}
+		redistest.Want(t, held.Valid(), true, "the holder has lost the lock")
 		locktest.MustUnlock(t, held)
 		locktest.MustUnlock(t, got())
 	})

@@ -35,9 +35,7 @@ func TestLogs_ManyLostLeases(t *testing.T) {
 		count := len(alone)
 		for _, line := range rest {
 			var more int
-			if _, err := fmt.Sscanf(line[strings.Index(line, "count="):], "count=%d", &more); err != nil {
-				t.Error(err)
-			}
+			redistest.Check(t, locktest.ErrOf(fmt.Sscanf(line[strings.Index(line, "count="):], "count=%d", &more)))
 			count += more
 		}
 		if count != n || len(rest) == 0 || len(log.With("holdfast: lease lost lock=many:0 ")) != 1 {

@@ -74,8 +74,7 @@ func TestMetrics_HoldDuration(t *testing.T) {
 		m := locktest.ManagerOn(t, srv, metrics, holdfast.WithLease(time.Second))
 		outer := locktest.MustLock(t, m.Mutex("a"))
 		inner := locktest.Got(t, m.Mutex("a").Lock, outer.Context(t.Context()))
-		locktest.MustUnlock(t, inner)
-		locktest.MustUnlock(t, outer)
+		locktest.MustUnlock(t, inner, outer)
 		_ = outer.Unlock(t.Context()) // ErrNotHeld
 		locktest.MustUnlock(t, locktest.MustLock(t, several.Multi(t, m.Mutex("b"), m.RWMutex("c"))))
 		lost := locktest.MustLock(t, m.FairMutex("d"))
@@ -203,8 +202,7 @@ func TestMetrics_Oldest(t *testing.T) {
 		}
 		locktest.MustUnlock(t, a)
 		locktest.MustUnlock(t, locktest.Granted(t, w))
-		locktest.MustUnlock(t, b)
-		locktest.MustUnlock(t, c)
+		locktest.MustUnlock(t, b, c)
 		wantSeries(t, reader, "holdfast.waiting.oldest", map[string]float64{})
 	})
 }

@@ -259,9 +259,7 @@ func TestErrors_TwoNamesOfOneLock(t *testing.T) {
 				srv.Admin().Del(t.Context(), "lock")
 				says("lost to Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)
 				lease = second()
-				if _, err := m.ForceUnlock(t.Context(), "Lock"); err != nil {
-					t.Fatal(err)
-				}
+				redistest.Must(t, locktest.ErrOf(m.ForceUnlock(t.Context(), "Lock")))
 				<-lease.Done()
 				says("Err", lease.Err(), holdfast.ErrLeaseLost)
 				says("lost before Unlock", locktest.Unlock(lease), holdfast.ErrLeaseLost)

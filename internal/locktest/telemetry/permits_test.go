@@ -22,16 +22,11 @@ func TestMetrics_Permits(t *testing.T) {
 		d := locktest.MustLock(t, second.Semaphore("mail", 2).Locker(2))
 		e := locktest.MustLock(t, first.Mutex("load:3"))
 		wantSeries(t, reader, "holdfast.permits", map[string]float64{"load": 9, "mail": 2})
-		locktest.MustUnlock(t, a)
-		locktest.MustUnlock(t, d)
+		locktest.MustUnlock(t, a, d)
 		wantSeries(t, reader, "holdfast.permits", map[string]float64{"load": 6})
-		locktest.MustUnlock(t, b)
-		locktest.MustUnlock(t, c)
-		locktest.MustUnlock(t, e)
+		locktest.MustUnlock(t, b, c, e)
 		wantSeries(t, reader, "holdfast.permits", map[string]float64{})
-		if n := series(t, reader, "holdfast.hold.duration")["load released semaphore"]; n != 3 {
-			t.Errorf("%v leases of semaphores have ended, want 3", n)
-		}
+		redistest.Want(t, series(t, reader, "holdfast.hold.duration")["load released semaphore"], 3, "%v leases of semaphores have ended, want 3")
 	})
 }
 

@@ -135,9 +135,7 @@ func TestTelemetry_WaitModes(t *testing.T) {
 		srv.Admin().HSet(t.Context(), "polled", "5c6a0a3c-0f5e-4a37-9f1f-0d8f9c6b1a11:63", 1)
 		srv.Admin().PExpire(t.Context(), "polled", time.Second)
 		polled := locktest.MustLock(t, m.Mutex("polled"))
-		for _, l := range []*holdfast.Lease{first, second, passed, polled} {
-			locktest.MustUnlock(t, l)
-		}
+		locktest.MustUnlock(t, first, second, passed, polled)
 
 		modes := map[string]string{}
 		for _, s := range recorder.Ended() {

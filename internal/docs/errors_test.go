@@ -18,7 +18,7 @@ import (
 
 // Mistakes that a call can make, with the whole text of the error. No server is needed.
 func TestErrors_TextsOfMistakes(t *testing.T) {
-	option := func(o holdfast.Option) error { _, err := holdfast.New(locktest.Offline(t), o); return err }
+	option := func(o ...holdfast.Option) error { return locktest.ErrOf(holdfast.New(locktest.Offline(t), o...)) }
 	m, err := holdfast.New(locktest.Offline(t))
 	must(t, err)
 	defer m.Close(context.Background())
@@ -28,14 +28,15 @@ func TestErrors_TextsOfMistakes(t *testing.T) {
 	third, err := holdfast.New(locktest.Offline(t))
 	must(t, err)
 	defer third.Close(context.Background())
-	name := func(name string) error { _, err := m.Mutex(name).TryLock(t.Context()); return err }
-	multi := func(locks ...holdfast.Locker) error { _, err := holdfast.NewMulti(locks...); return err }
-	redlock := func(locks ...holdfast.Locker) error { _, err := holdfast.NewRedlock(locks...); return err }
+	name := func(name string, opts ...holdfast.LockOption) error {
+		return locktest.ErrOf(m.Mutex(name, opts...).TryLock(t.Context()))
+	}
+	multi := func(locks ...holdfast.Locker) error { return locktest.ErrOf(holdfast.NewMulti(locks...)) }
+	redlock := func(locks ...holdfast.Locker) error { return locktest.ErrOf(holdfast.NewRedlock(locks...)) }
 	three, err := holdfast.NewRedlock(m.Mutex("a"), other.Mutex("a"), third.Mutex("a"))
 	must(t, err)
 	ring := redis.NewRing(&redis.RingOptions{})
 	defer ring.Close()
-	_, refused := holdfast.New(ring)
 	for text, err := range map[string]error{
 		"holdfast: invalid option: WithLease(0s): must be between 10ms and 100 years":                                                                             option(holdfast.WithLease(0)),
 		"holdfast: invalid option: WithFixedLease(9ms): must be between 10ms and 100 years":                                                                       option(holdfast.WithFixedLease(9 * time.Millisecond)),
@@ -51,7 +52,7 @@ func TestErrors_TextsOfMistakes(t *testing.T) {
 		"holdfast: invalid option: WithReplicas(6s): must be below the client's ReadTimeout of 5s":                                                                option(holdfast.WithReplicas(1, 6*time.Second)),
 		"holdfast: WithTracerProvider: provider is nil":                                                                                                           option(holdfast.WithTracerProvider(nil)),
 		"holdfast: WithMeterProvider: provider is nil":                                                                                                            option(holdfast.WithMeterProvider(nil)),
-		"holdfast: invalid option: New(*redis.Ring): a ring is not supported: processes may disagree about which shards are up, and lock one name on two of them": refused,
+		"holdfast: invalid option: New(*redis.Ring): a ring is not supported: processes may disagree about which shards are up, and lock one name on two of them": locktest.ErrOf(holdfast.New(ring)),
 		`holdfast: invalid lock name: "": the name is empty`:                                                                                                      name(""),
 		`holdfast: invalid lock name: "a{b": the name has unbalanced or empty braces; use at most one non-empty {tag}`:                                            name("a{b"),
 		`holdfast: invalid lock name: "{a}": the name must not be a single {tag}: it would share its queue with the lock named "tag"`:                             name("{a}"),
@@ -64,7 +65,16 @@ func TestErrors_TextsOfMistakes(t *testing.T) {
 		"holdfast: invalid option: NewRedlock(b): two members of one Manager are not independent": redlock(m.Mutex("a"), m.Mutex("b"), other.Mutex("a")),
 		"holdfast: invalid option: NewRedlock(a): read sides and other locks must not be mixed":   redlock(m.Mutex("a"), other.RWMutex("a").RLocker(), third.Mutex("a")),
 		`holdfast: invalid option: WithIdentity(""): must have 1 to 100 bytes`:                    option(holdfast.WithIdentity("")),
-		"holdfast: TryLock: no Manager has made this lock":                                        second(new(holdfast.Mutex).TryLock(t.Context())),
+		"holdfast: TryLock: no Manager has made this lock":                                        locktest.ErrOf(new(holdfast.Mutex).TryLock(t.Context())),
+		"holdfast: New: client is nil":                                                            locktest.ErrOf(holdfast.New(nil)),
+		"holdfast: New: client is a nil *redis.Client":                                            locktest.ErrOf(holdfast.New((*redis.Client)(nil))),
+		"holdfast: New: option 2 is nil":                                                          option(holdfast.WithFencing(), nil),
+		"holdfast: WithNameMapper: mapper is nil":                                                 option(holdfast.WithNameMapper(nil)),
+		"holdfast: WithLogger: logger is nil":                                                     option(holdfast.WithLogger(nil)),
+		"holdfast: NewMulti: lock 2 is nil":                                                       multi(m.Mutex("a"), nil),
+		"holdfast: NewRedlock: lock 3 is nil":                                                     redlock(m.Mutex("a"), m.Mutex("b"), (*holdfast.Mutex)(nil)),
+		`holdfast: option 2 of lock "a" is nil`:                                                   name("a", holdfast.WithFencing(), nil),
+		"holdfast: Do: lock is nil":                                                               holdfast.Do(t.Context(), nil, nil),
 		"holdfast: Unlock: no lock has granted this lease":                                        new(holdfast.Lease).Unlock(t.Context()),
 	} {
 		if fmt.Sprint(err) != text {
@@ -75,8 +85,6 @@ func TestErrors_TextsOfMistakes(t *testing.T) {
 		}
 	}
 }
-
-func second(_ *holdfast.Lease, err error) error { return err }
 
 func TestErrors_TextsOfSentinels(t *testing.T) {
 	lost := &holdfast.LostError{Name: "stock:42", Reason: holdfast.LostDeleted}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -127,38 +126,6 @@ func TestInspect_IsBounded(t *testing.T) {
 			t.Errorf("many rights: %+v", info)
 		}
 	})
-}
-
-// An argument that is nil is named.
-func TestErrors_SayWhichArgumentIsNil(t *testing.T) {
-	t.Parallel()
-	_, noClient := holdfast.New(nil)
-	_, nilClient := holdfast.New((*redis.Client)(nil))
-	_, noOption := holdfast.New(locktest.Offline(t), holdfast.WithFencing(), nil)
-	_, noMapper := holdfast.New(locktest.Offline(t), holdfast.WithNameMapper(nil))
-	_, noLogger := holdfast.New(locktest.Offline(t), holdfast.WithLogger(nil))
-	_, noLocks := holdfast.NewMulti()
-	m, err := holdfast.New(locktest.Offline(t))
-	redistest.Must(t, err)
-	_, nilLock := holdfast.NewMulti(m.Mutex("a"), nil)
-	_, nilMutex := holdfast.NewRedlock(m.Mutex("a"), m.Mutex("b"), (*holdfast.Mutex)(nil))
-	_, lockOption := m.Mutex("a", holdfast.WithFencing(), nil).TryLock(t.Context())
-	for want, err := range map[string]error{
-		"holdfast: New: client is nil":                 noClient,
-		"holdfast: New: client is a nil *redis.Client": nilClient,
-		"holdfast: New: option 2 is nil":               noOption,
-		"holdfast: WithNameMapper: mapper is nil":      noMapper,
-		"holdfast: WithLogger: logger is nil":          noLogger,
-		"holdfast: NewMulti: no locks given":           noLocks,
-		"holdfast: NewMulti: lock 2 is nil":            nilLock,
-		"holdfast: NewRedlock: lock 3 is nil":          nilMutex,
-		`holdfast: option 2 of lock "a" is nil`:        lockOption,
-		"holdfast: Do: lock is nil":                    holdfast.Do(t.Context(), nil, nil),
-	} {
-		if fmt.Sprint(err) != want || !errors.Is(err, holdfast.ErrInvalidOption) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
 }
 
 // V1, V2: Inspect shows the value of the owner, whatever is in it, of each kind of lock and after each hand-off. It excludes as without one.

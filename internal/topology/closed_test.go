@@ -56,12 +56,8 @@ func TestClosed_EachCall(t *testing.T) {
 				"read side":  func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("d").RLocker() },
 				"several":    func(m *holdfast.Manager) holdfast.Locker { return multi(t, m, "e", "f") },
 			}
-			calls := make(map[string]chan error)
-			call := func(what string, f func() error) {
-				c := make(chan error, 1)
-				calls[what] = c
-				go func() { c <- f() }()
-			}
+			calls := make(map[string]<-chan error)
+			call := func(what string, f func() error) { calls[what] = redistest.Begin(f) }
 			taken := func(l holdfast.Locker) func() error {
 				return func() error { _, err := l.Lock(context.Background()); return err }
 			}
@@ -86,14 +82,7 @@ func TestClosed_EachCall(t *testing.T) {
 			call("Inspect", func() error { _, err := m.Inspect(context.Background(), "a"); return err })
 			call("ForceUnlock", func() error { _, err := m.ForceUnlock(context.Background(), "a"); return err })
 			for what, c := range calls {
-				select {
-				case err := <-c:
-					if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, redis.ErrClosed) {
-						t.Errorf("%s: %v", what, err)
-					}
-				case <-time.After(patience):
-					t.Errorf("%s waits", what)
-				}
+				locktest.EndsClosed(t, what, func() error { return <-c })
 			}
 			closed := redistest.Begin(func() error { return m.Close(context.Background()) })
 			redistest.Next(t, closed, "Close waits")

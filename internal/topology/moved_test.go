@@ -28,6 +28,25 @@ func byName(t *testing.T, s *redistest.Server) (client func() *redis.Client, add
 	}, address
 }
 
+// inboxes is how many processes hear of grants at s.
+func inboxes(t *testing.T, s *redistest.Server) int {
+	return len(s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val())
+}
+
+// listens waits until a process hears of grants at s.
+func listens(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	redistest.Eventually(t, patience, "it listens", func() bool { return inboxes(t, s) == 1 })
+}
+
+// failover makes next, which follows old, the master.
+func failover(t *testing.T, old, next *redistest.Server) {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(next.Addr())
+	redistest.Must(t, old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err())
+	acknowledged(t, next, 1)
+}
+
 // A planned fail-over behind a name or a proxy leaves a subscription where it was, at a server that is
 // a replica now, and passes messages on. The process listens to the new master then.
 func TestMoved_InboxFollowsTheMaster(t *testing.T) {
@@ -37,19 +56,13 @@ func TestMoved_InboxFollowsTheMaster(t *testing.T) {
 	holder, waiter := manager(t, client()), manager(t, client(), unpolled...)
 	held := locktest.MustLock(t, holder.Mutex(name))
 	got := wait(t, waiter, name)
-	inbox := func(s *redistest.Server) []string {
-		return s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()
-	}
-	redistest.Eventually(t, patience, "it listens", func() bool { return len(inbox(old)) == 1 })
-
-	host, port, _ := net.SplitHostPort(next.Addr())
-	redistest.Must(t, old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err())
-	acknowledged(t, next, 1)
+	listens(t, old)
+	failover(t, old, next)
 	address.Store(next.Addr())
 	if _, err := waiter.Mutex(name).TryLock(within(t)); err == nil { // whatever it says: the server's answer is "read only"
 		t.Fatal("two holders")
 	}
-	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return len(inbox(next)) == 1 && len(inbox(old)) == 0 })
+	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return inboxes(t, next) == 1 && inboxes(t, old) == 0 })
 	redistest.Eventually(t, patience, "the holder has its place", func() bool { _, err := holder.Inspect(within(t), name); return err == nil })
 	locktest.MustUnlock(t, held)
 	locktest.MustUnlock(t, <-got)
@@ -71,16 +84,8 @@ func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 			client, address := byName(t, old)
 			locktest.MustLock(t, lock(manager(t, old.Client(t))))
 			waiter := manager(t, client())
-			got := make(chan error, 1)
-			go func() {
-				lease, err := lock(waiter).Lock(within(t))
-				if err == nil {
-					err = lease.Unlock(context.Background())
-				}
-				got <- err
-			}()
-			inbox := func() int { return len(old.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) }
-			redistest.Eventually(t, patience, "it listens", func() bool { return inbox() == 1 })
+			got := locktest.Waits(t, lock(waiter))
+			listens(t, old)
 			acknowledged(t, old, 1)
 			next.Admin().Do(within(t), "REPLICAOF", "NO", "ONE")
 			next.Admin().Del(within(t), name)
@@ -104,9 +109,7 @@ func TestMoved_WhoListensElsewhereIsServed(t *testing.T) {
 				}
 			}
 			old.Admin().ClientKillByFilter(within(t), "TYPE", "normal")
-			if err := <-got; err != nil {
-				t.Errorf("who waited first: %v", err)
-			}
+			locktest.MustUnlock(t, got()) // it waited first
 		})
 	}
 }
@@ -122,17 +125,11 @@ func TestMoved_AddressFollowsLater(t *testing.T) {
 	acknowledged(t, old, 1)
 	waiter := manager(t, client())
 	got := wait(t, waiter, name)
-	inbox := func(s *redistest.Server) int {
-		return len(s.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val())
-	}
-	redistest.Eventually(t, patience, "it listens", func() bool { return inbox(old) == 1 })
-
-	host, port, _ := net.SplitHostPort(next.Addr())
-	redistest.Must(t, old.Admin().Do(within(t), "FAILOVER", "TO", host, port).Err())
-	acknowledged(t, next, 1)
-	redistest.Eventually(t, patience, "it listens to the old one again", func() bool { return waiter.Stats().Reconnects == 1 && inbox(old) == 1 })
+	listens(t, old)
+	failover(t, old, next)
+	redistest.Eventually(t, patience, "it listens to the old one again", func() bool { return waiter.Stats().Reconnects == 1 && inboxes(t, old) == 1 })
 	address.Store(next.Addr())
-	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return inbox(next) == 1 && inbox(old) == 0 })
+	redistest.Eventually(t, patience, "it listens to the new master", func() bool { return inboxes(t, next) == 1 && inboxes(t, old) == 0 })
 	next.Admin().Del(within(t), name)
 	locktest.MustUnlock(t, <-got)
 	redistest.WantMost(t, waiter.Stats().Reconnects, 3, "%d connections")

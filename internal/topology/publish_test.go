@@ -46,9 +46,7 @@ func peersHearEachOther(f foreigner, mode holdfast.PublishMode) {
 	}
 	sub := subscribe(within(t), locktest.Channel(name))
 	defer sub.Close()
-	if _, err := sub.ReceiveTimeout(within(t), patience); err != nil { // the confirmation
-		t.Fatal(err)
-	}
+	redistest.Must(t, locktest.ErrOf(sub.ReceiveTimeout(within(t), patience))) // the confirmation
 	locktest.MustUnlock(t, lease)
 	msg, err := sub.ReceiveMessage(within(t))
 	if err != nil || msg.Payload != "0" {
@@ -71,16 +69,14 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 		var at *redistest.Server
 		redistest.Eventually(t, patience, "its inbox is known", func() bool {
 			for _, node := range c.Nodes() {
-				if len(node.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) > 0 {
+				if inboxes(t, node) > 0 {
 					at = node
 				}
 			}
 			return at != nil
 		})
 		redistest.Eventually(t, patience, "it has said so", func() bool { return m.Stats().Commands >= 2 })
-		if _, err := m.Inspect(within(t), name); err != nil { // replied after that
-			t.Fatal(err)
-		}
+		redistest.Must(t, locktest.ErrOf(m.Inspect(within(t), name))) // replied after that
 		locktest.MustUnlock(t, held)
 		start := time.Now()
 		locktest.MustUnlock(t, <-got)
@@ -89,7 +85,7 @@ func TestPublish_PlainClientOfANode(t *testing.T) {
 		if at != owner {
 			return
 		}
-		redistest.Eventually(t, patience, "it does not listen any more", func() bool { return len(at.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) == 0 })
+		redistest.Eventually(t, patience, "it does not listen any more", func() bool { return inboxes(t, at) == 0 })
 	}
 }
 

@@ -257,11 +257,7 @@ func TestRights_OfTagsAndDatabases(t *testing.T) {
 		waiter := of(other).LockAsync(within(t))
 		redistest.Eventually(t, patience, "it waits", func() bool { return other.Stats().Waiting == 1 })
 		locktest.MustUnlock(t, held)
-		r := <-waiter
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		locktest.MustUnlock(t, r.Lease)
+		locktest.MustUnlock(t, locktest.Granted(t, waiter))
 	}
 	exerciseSemaphore(within(t), t, "app:{eu}:downloads", one, other)
 	if got := refusals(t, servers, "locks"); len(got) > 0 {

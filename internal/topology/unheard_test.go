@@ -113,7 +113,7 @@ func forget(t *testing.T, c *redistest.Cluster, gone *redistest.Server) {
 func listensAt(t *testing.T, nodes []*redistest.Server) *redistest.Server {
 	t.Helper()
 	for _, n := range nodes {
-		if len(n.Admin().PubSubChannels(within(t), "holdfast_inbox:*").Val()) > 0 {
+		if inboxes(t, n) > 0 {
 			return n
 		}
 	}

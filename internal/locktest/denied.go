@@ -42,8 +42,7 @@ var deniedScenarios = map[string]func(*Env){
 				if most := 2*polls + 5 + 3*uint64(took/time.Second); commands > most { // a fair waiter keeps its place as well
 					e.Errorf("%s: %d commands, asked %d times", user, commands, polls)
 				}
-				e.MustUnlock(held)
-				e.MustUnlock(<-got)
+				e.Passes(held, "the waiter", got)
 				if after := d.m.Stats(); after.Polls > now.Polls+20 || e.kind.Virtual && after.Reconnects > 0 {
 					e.Errorf("%s: %+v", user, after)
 				}
@@ -93,8 +92,7 @@ var deniedScenarios = map[string]func(*Env){
 		e.Listening(1)
 		e.Eventually("nothing is under way", func() bool { return d.m.Stats().Waiting == 1 && d.m.Stats().Subscriptions > 0 })
 		before := d.m.Stats().Wakeups
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
+		e.Passes(held, "the waiter", got)
 		if s := d.m.Stats(); s.Wakeups == before {
 			e.Errorf("not by a message: %+v", s)
 		}
@@ -103,8 +101,7 @@ var deniedScenarios = map[string]func(*Env){
 		e.permit("user", "resetchannels")
 		got = e.Locking(e.Lock(d.m))
 		e.Eventually("the log tells again", func() bool { return d.warned("holdfast_inbox:*") == 2 })
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
+		e.Passes(held, "the waiter", got)
 	},
 
 	// Who may not listen to Redisson's channels is told of grants, and finds out by asking that Redisson
@@ -125,8 +122,7 @@ var deniedScenarios = map[string]func(*Env){
 			held := e.MustLock(e.Lock(other))
 			got = e.Locking(e.Lock(m))
 			e.Listening(1)
-			e.MustUnlock(held)
-			e.MustUnlock(<-got)
+			e.Passes(held, "the waiter", got)
 			if round == 5 {
 				e.Fatalf("not by a message: %+v", m.Stats())
 			}

@@ -171,8 +171,7 @@ var fairScenarios = map[string]func(*Env){
 				return len(ids) == 1 && kept == 1
 			})
 			e.Logf("%s: gone %v after", tc.name, time.Since(healed).Round(time.Millisecond))
-			e.MustUnlock(held)
-			e.MustUnlock(<-stays)
+			e.Passes(held, "the waiter", stays)
 			e.Clean(m, Tombstones)
 		}
 	},
@@ -188,8 +187,7 @@ var fairScenarios = map[string]func(*Env){
 		waits := e.Enqueue(m, 1)[0]
 		_, err := e.Lock(m).TryLock(bg) // behind one that waits
 		e.WantErr(err, holdfast.ErrNotAcquired)
-		e.MustUnlock(held)
-		e.MustUnlock(<-waits)
+		e.Passes(held, "the waiter", waits)
 		if came, _ := e.history(mon); len(came) != 1 {
 			e.Errorf("came: %q", came)
 		}
@@ -251,8 +249,7 @@ var fairScenarios = map[string]func(*Env){
 			e.Errorf("the place is kept for %v", left)
 		}
 		start := time.Now()
-		e.MustUnlock(held)
-		e.MustUnlock(<-waits)
+		e.Passes(held, "the waiter", waits)
 		redistest.WantMost(e, time.Since(start), e.bound(prompt), "served after %v")
 		e.Clean(m, Tombstones)
 	},

@@ -118,8 +118,7 @@ var hostScenarios = map[string]func(*Env){
 		got := e.Locking(e.Lock(m))
 		e.Listening(1)
 		e.Renews(holder, 2)
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
+		e.Passes(held, "the waiter", got)
 		number := regexp.MustCompile(`\d+`)
 		checked := 0
 		for _, cmd := range append(hp.Commands(), p.Commands()...) {

@@ -72,8 +72,7 @@ var listenScenarios = map[string]func(*Env){
 		got := e.Parking(m, 1, e.Lock(m))
 		e.Listening(1)
 		e.Eventually("a second connection", func() bool { return m.Stats().Reconnects > 0 })
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
+		e.Passes(held, "the waiter", got)
 		if s := m.Stats(); s.Polls == 0 {
 			e.Errorf("no polls: %+v", s)
 		}
@@ -105,12 +104,10 @@ var listenScenarios = map[string]func(*Env){
 		gate.Release()
 		select {
 		case l := <-first:
-			e.MustUnlock(l)
-			e.MustUnlock(<-second)
+			e.Passes(l, "the waiter", second)
 		case l := <-second:
 			e.Error("passed over")
-			e.MustUnlock(l)
-			e.MustUnlock(<-first)
+			e.Passes(l, "the waiter", first)
 		}
 		e.MustUnlock(heldOther)
 		e.Clean(m, Tombstones)

@@ -79,8 +79,7 @@ var refusalScenarios = map[string]func(*Env){
 			e.srv.RequireTTLs(e)
 			allow("+pttl")
 		}
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
+		e.Passes(held, "the waiter", got)
 		e.Clean(m, Tombstones)
 	},
 
@@ -153,8 +152,7 @@ var refusalScenarios = map[string]func(*Env){
 		})
 		redistest.Want(e, e.srv.Admin().LLen(bg, e.queue()).Val(), 1, "%d stand in the queue")
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "0")
-		e.MustUnlock(held)
-		e.MustUnlock(<-got)
+		e.Passes(held, "the waiter", got)
 		e.Clean(m)
 	},
 

@@ -156,8 +156,8 @@ func (m *Manager) Stats() Stats {
 	commands, batches := m.engine.Executor.Commands()
 	s := Stats{
 		Subscriptions:   m.engine.Subscriber.Subscriptions(),
-		Reentered:       m.engine.Classes.Reentered(),
-		HandedOff:       m.engine.Classes.HandedOff(),
+		Reentered:       m.engine.Classes.Count(lock.Reentry),
+		HandedOff:       m.engine.Classes.Count(lock.ByHandoff),
 		Granted:         m.engine.Stats.Granted.Load(),
 		Released:        m.engine.Stats.Released.Load(),
 		Lost:            m.engine.Stats.Lost.Load(),

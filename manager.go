@@ -70,18 +70,16 @@ func New(client redis.UniversalClient, opts ...Option) (*Manager, error) {
 		Subscriber: func(lost func(unheard bool)) *pubsub.Subscriber {
 			return newSubscriber(client, servers, cfg.publish, log, lost, executor.CheckClosed)
 		},
-		ErrorOf:     errorOf,
-		Cluster:     servers.cluster != nil,
-		Sharded:     cfg.publish != PublishClassic,
-		Poll:        cfg.poll,
-		Slice:       cfg.slice,
-		ReadSlice:   cmp.Or(cfg.slice, DefaultHandoffSlice),
-		Patience:    cfg.fairPatience,
-		Aside:       lock.AsideFor,
-		Readmission: lock.Readmission,
-		App:         cfg.identity,
-		Page:        cfg.page,
-		MetricName:  cfg.metricName,
+		ErrorOf: errorOf,
+		Settings: lock.Settings{
+			Poll: cfg.poll, Slice: cfg.slice, ReadSlice: cmp.Or(cfg.slice, DefaultHandoffSlice),
+			Patience: cfg.fairPatience, Aside: lock.AsideFor, Readmission: lock.Readmission,
+		},
+		Cluster:    servers.cluster != nil,
+		Sharded:    cfg.publish != PublishClassic,
+		App:        cfg.identity,
+		Page:       cfg.page,
+		MetricName: cfg.metricName,
 	}
 	for _, tune := range cfg.tune {
 		tune(&settings)

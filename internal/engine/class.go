@@ -76,13 +76,8 @@ func (c *classes) get(name string) *class {
 	return made
 }
 
-// Reentered counts the leases that a context carried.
-func (c *classes) Reentered() uint64 { return c.count(lock.Reentry) }
-
-// HandedOff counts the leases that came without Redis from a caller of the process, or beside its readers.
-func (c *classes) HandedOff() uint64 { return c.count(lock.ByHandoff) }
-
-func (c *classes) count(how lock.Mode) (n uint64) {
+// Count counts the leases that came about in this way.
+func (c *classes) Count(how lock.Mode) (n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.eachLocked() {

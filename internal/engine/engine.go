@@ -76,39 +76,19 @@ type Config struct {
 	// with locks held.
 	ErrorOf func(name string, v *lock.Verdict) error
 
-	Cluster   bool // keys of one script must share a slot
-	Sharded   bool // releases are announced with SPUBLISH
-	Poll      time.Duration
-	Slice     time.Duration
-	ReadSlice time.Duration
-	Patience  time.Duration
+	lock.Settings // New sets those that are no options
 
-	Confirm     bool                // tests: no grant is trusted without asking
-	Aside       time.Duration       // see alarm.go of internal/lock
-	Readmission time.Duration       // see trouble.go
-	MetricName  func(string) string // the class of a name; nil: there is one class
-	App         string              // what the identity is a part of; empty: there is none
-	Page        string              // the address of the process's debug page, for the identity; empty: none
+	Cluster    bool                // keys of one script must share a slot
+	Sharded    bool                // releases are announced with SPUBLISH
+	MetricName func(string) string // the class of a name; nil: there is one class
+	App        string              // what the identity is a part of; empty: there is none
+	Page       string              // the address of the process's debug page, for the identity; empty: none
 }
 
 // New returns an engine, which starts nothing before its first lock.
 func New(c Config) *Engine {
 	eng := &Engine{
-		Settings: lock.Settings{
-			Now:         time.Now,
-			Chance:      rand.Int64N,
-			Epoch:       time.Now().Add(-1), // no time after it is 0, which has a meaning of its own
-			Poll:        c.Poll,
-			Slice:       c.Slice,
-			ReadSlice:   c.ReadSlice,
-			Patience:    c.Patience,
-			Aside:       c.Aside,
-			Readmission: c.Readmission,
-			Turns:       protocol.TurnsInARow,
-			FirstAtMost: command.FirstAtMost,
-			Unanswered:  command.ErrSilent,
-			Confirm:     c.Confirm,
-		},
+		Settings: c.Settings,
 		errorOf:  c.ErrorOf,
 		cluster:  c.Cluster,
 		Process:  protocol.Process{Owners: wire.NewOwnerPrefix(), Publish: "publish", Counted: true, Patience: c.Patience},
@@ -118,6 +98,9 @@ func New(c Config) *Engine {
 		drained:  make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
+	eng.Epoch = time.Now().Add(-1) // no time after it is 0, which has a meaning of its own
+	eng.Now, eng.Chance = time.Now, rand.Int64N
+	eng.Turns, eng.FirstAtMost, eng.Unanswered = protocol.TurnsInARow, command.FirstAtMost, command.ErrSilent
 	eng.inbox = newInbox(eng)
 	eng.world = world{eng, eng.inbox, &eng.tokens}
 	eng.Process.Knows = &eng.world
@@ -169,11 +152,6 @@ func (eng *Engine) newReady() chan *lock.Verdict {
 		return c
 	}
 	return make(chan *lock.Verdict, 1)
-}
-
-// patienceFor is how long Redis has to answer a request for a lock of this TTL.
-func (eng *Engine) patienceFor(ttl time.Duration) time.Duration {
-	return validity.Patience(ttl, eng.Executor.RoundTrip())
 }
 
 // askPatience is how long Redis has to answer what no caller's Lock or Unlock waits for: questions,

@@ -164,10 +164,7 @@ func (eng *Engine) Gauge(g telemetry.Gauges) {
 // clientClosed is called when the client turns out to be closed. No caller can get a lock any more, except by
 // re-entry. Holds end with their deadlines.
 func (eng *Engine) clientClosed() {
-	eng.mu.Lock()
-	entries := eng.entriesLocked()
-	eng.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range eng.snapshot() {
 		e.do(func(m *lock.Moment) { e.lock.Fail(m, command.ErrClientClosed) })
 	}
 }

@@ -117,7 +117,7 @@ func (u *unlocking) againLocked(m *lock.Moment) {
 		u.err = l.explain(v)
 		return
 	}
-	u.later, u.patience = later, u.entry.engine.patienceFor(l.in().Hold().Terms.TTL)
+	u.later, u.patience = later, validity.Patience(l.in().Hold().Terms.TTL, u.entry.engine.Executor.RoundTrip())
 }
 
 // waitAgain is wait of an Unlock after another.

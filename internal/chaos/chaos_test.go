@@ -16,6 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
+// mostLinger is the longest time for which a process keeps a lock (WithLinger), if no flag says another. It is longer than a second, after
+// which a process looks for waiters that cannot ask.
+const mostLinger = 2 * time.Second
+
 var (
 	duration = flag.Duration("duration", usual(), "length of TestChaos")
 	seed     = flag.Uint64("seed", 0, "seed of TestChaos; 0 draws one")

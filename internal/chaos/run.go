@@ -171,10 +171,6 @@ func (r *run) tick(ctx context.Context) {
 	}
 }
 
-// mostLinger is the longest time for which a process keeps a lock (WithLinger), if no flag says another. It is longer than a second, after
-// which a process looks for waiters that cannot ask.
-const mostLinger = 2 * time.Second
-
 // lingers is for how long a process keeps locks, each for another time; 0: it keeps none. Half of them do.
 func (r *run) lingers(proc int) time.Duration {
 	if (r.cfg.Seed+uint64(proc))%2 != 0 {

@@ -43,7 +43,7 @@ var imports = map[string][]string{
 	"/internal/busiest":  {},
 	"/internal/lock":     {"/internal/renewal", "/internal/validity", "/internal/wire"}, // pure, see its TestLock_IsPure
 	"/internal/pubsub":   {"/internal/command", "/internal/journal", "/internal/retry", "/internal/wire", "github.com/redis/go-redis/v9"},
-	"/internal/retry":    {},
+	"/internal/retry":    {"github.com/cenkalti/backoff/v4"},
 	"/internal/validity": {},
 	"/internal/voting":   {},
 	"/internal/explore":  {"/internal/command", "/internal/judge", "/internal/lock", "/internal/protocol", "/internal/renewal", "/internal/validity", "/internal/vredis", "/internal/wire"}, // tests only
@@ -104,7 +104,7 @@ var imports = map[string][]string{
 // dependencies are the modules that the library, its examples, tests and command need. The list is what go.mod shows to
 // programs that import the library: it does not grow for the command.
 var dependencies = []string{
-	"github.com/cespare/xxhash/v2",
+	"github.com/cenkalti/backoff/v4", "github.com/cespare/xxhash/v2",
 	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/google/uuid", "github.com/redis/go-redis/v9",
 	"github.com/urfave/cli/v3", "github.com/yuin/gopher-lua",
 	"go.opentelemetry.io/auto/sdk", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/log", "go.opentelemetry.io/otel/metric",

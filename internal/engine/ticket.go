@@ -93,7 +93,7 @@ func (h *Lock) attach(ctx context.Context, t *wire.Ticket, trace context.Context
 	script, args := eng.Process.Attach(hold, t)
 	sent := time.Now()
 	r, strays, err := eng.ask(ctx, h.Name, Repeatable, command.Call{Script: script, Args: args, Acks: h.Terms.Acks, Trace: trace})
-	back := &lock.Ticket{Owners: t.Giver, Number: t.Number(), Rest: t.For} // what is left of that is not known without an answer
+	back := &lock.Stay{Owners: t.Giver, Number: t.Number(), Rest: t.For} // what is left of that is not known without an answer
 	left, _ := r.Value.(int64)
 	switch {
 	case err != nil:

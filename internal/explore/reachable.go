@@ -183,11 +183,11 @@ func planOf(t reflect.Type) []int {
 // fields are those that are not written as they are.
 var fields = map[string]int{
 	"lock.Lock.Shell": notAtAll, "lock.Lock.Keys": notAtAll, "lock.Lock.tries": notAtAll, "lock.Lock.Rings": asAge, "lock.Hold.Lingers": asAge,
-	"lock.known.since": asAge, "lock.Bid.stranded": asAge, "lock.Bid.clock": asClock, "lock.Bid.asks": asAge, "lock.Busy.Asker": asIDs, "wire.Notice.Asker": asIDs,
+	"lock.latest.since": asAge, "lock.Bid.stranded": asAge, "lock.Bid.clock": asClock, "lock.Bid.asks": asAge, "lock.Busy.Asker": asIDs, "wire.Notice.Asker": asIDs,
 	"lock.Hold.Number": asNumber, "lock.Hold.tenure": asAge, "lock.Hold.renewed": asAge,
 	"lock.Lease.since": notAtAll, "lock.Lease.class": notAtAll, "lock.Lease.shell": notAtAll, "lock.Lease.mode": notAtAll,
 	"lock.Waiter.Shell": notAtAll, "lock.Waiter.Came": notAtAll, "lock.Waiter.Trace": notAtAll, "lock.Waiter.after": asRequest,
-	"lock.Try.n": asRequest, "lock.Release.Stand": asNumber,
+	"lock.Try.n": asRequest, "lock.Stay.Number": asNumber,
 	"lock.Repeated.barred": asAge, "lock.Repeated.resumes": asAge, "lock.Repeated.trouble": notAtAll, "lock.Limit.Timer": notAtAll,
 	"lock.trouble.cause": notAtAll, "lock.Verdict.Causes": notAtAll,
 	"wire.Notice.Number": asNumber, "wire.Notice.Clock": asClock,

@@ -66,9 +66,9 @@ func (b *Bid) suits(w *Waiter) bool {
 	return w.Kind == c.Kind && w.Terms.suit(c.Terms) && (c.stray() || c.phase == standing)
 }
 
-// left is called when w has just left the queue. The next waiter takes its bid over if it can use it; else the
+// leaveBid is called when w has just left the queue. The next waiter takes its bid over if it can use it; else the
 // bid is undone.
-func (lk *Lock) left(m *Moment, w *Waiter) {
+func (lk *Lock) leaveBid(m *Moment, w *Waiter) {
 	if w.Once {
 		lk.onces--
 	}

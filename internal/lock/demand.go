@@ -6,7 +6,7 @@ type demand uint8
 const (
 	demandUnknown demand = iota
 	demandAsked          // the question is under way
-	demandKnown          // one waits
+	demanded             // one waits
 )
 
 // sliceOver reports whether the process has had the lock for a slice.
@@ -124,7 +124,7 @@ func (lk *Lock) Watch(m *Moment, l *Lease) (waits bool) {
 		for w := lk.waiters.head; w != nil; w = w.next {
 			lk.tellWatched(m, w)
 		}
-		if h.watch == watched && (!h.Terms.hears() || m.knows().Inbox == InboxDenied || h.demand == demandKnown) {
+		if h.watch == watched && (!h.Terms.hears() || m.knows().Inbox == InboxDenied || h.demand == demanded) {
 			lk.inquire(m, h) // what is known may be of before the caller had it
 		}
 	}
@@ -144,12 +144,12 @@ func (lk *Lock) Look(m *Moment) (waits bool) {
 
 // inquire asks, and forgets nothing meanwhile.
 func (lk *Lock) inquire(m *Moment, h *Hold) {
-	known := h.demand
-	if known != demandAsked {
+	before := h.demand
+	if before != demandAsked {
 		lk.ask(m, h)
 	}
-	if known == demandKnown {
-		h.demand = known
+	if before == demanded {
+		h.demand = before
 	}
 }
 

@@ -35,7 +35,7 @@ func (lk *Lock) Detach(m *Moment, l *Lease, d time.Duration, ticket uint64, trac
 	h.endLimit(m)
 	lk.without(m, h, nil)
 	r := newRelease(m, h, false)
-	r.why, r.Rest, r.Stand, r.lease = detached, d, ticket, l
+	r.why, r.Stay, r.lease = detached, Stay{Rest: d, Number: ticket}, l
 	l.release = &r.Repeated
 	lk.missed.add(missedLock) // a waiter may know of another end
 	r.start(m, trace)
@@ -81,22 +81,15 @@ func (lk *Lock) Attached(m *Moment, h *Hold, by *By, sent time.Time, token uint6
 	return l, nil
 }
 
-// Ticket is what takes the place of a hold.
-type Ticket struct {
-	Owners string        // what its owner id begins with
-	Number uint64        // and ends with
-	Rest   time.Duration // for how long
-}
-
 // NotAttached is the event that the caller does not get the lock. If h may have it in Redis, it goes back to the ticket; else back is nil. A
 // copy of the request may still be under way, or its outcome unknown, if unclear.
-func (lk *Lock) NotAttached(m *Moment, h *Hold, back *Ticket, unclear bool) {
+func (lk *Lock) NotAttached(m *Moment, h *Hold, back *Stay, unclear bool) {
 	lk.attaching--
 	h.phase = over
 	if back != nil {
 		h.unclear = unclear
 		r := newRelease(m, h, false)
-		r.Owners, r.Stand, r.Rest = back.Owners, back.Number, back.Rest
+		r.Stay = *back
 		r.start(m, nil)
 	}
 	lk.step(m)

@@ -95,14 +95,14 @@ func (d *Downgrade) converted(m *Moment, reply *Reply) {
 func (h *Hold) becomeReader() *Hold {
 	r := &Hold{
 		lock: h.lock, Terms: h.Terms, Kind: ReadKind, Number: h.Number,
-		phase: held, origin: byDowngrade, extended: h.extended, stays: h.stays, watch: h.watch, Turn: h.Turn, token: h.token,
+		phase: held, origin: byDowngrade, extended: h.extended, unlocked: h.unlocked, watch: h.watch, Turn: h.Turn, token: h.token,
 		copies:   copies{unclear: h.stray()},
 		Deadline: h.Deadline, tenure: h.tenure, renewed: h.renewed, roundTrip: h.roundTrip,
 		leases: h.leases, Limit: h.Limit,
 	}
 	r.Item.Value = r
-	if h.demand == demandKnown { // the answer to a question under way goes to h
-		r.demand = demandKnown
+	if h.demand == demanded { // the answer to a question under way goes to h
+		r.demand = demanded
 	}
 	for l := r.leases; l != nil; l = l.next {
 		l.hold = r
@@ -129,7 +129,7 @@ func (d *Downgrade) ended(end *Verdict) *Verdict {
 func (d *Downgrade) abandon(m *Moment, end *Verdict) {
 	writer, reader := d.Hold, d.Reader
 	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
-	writer.stays = reader.stays
+	writer.unlocked = reader.unlocked
 	r := newRelease(m, writer, false)
 	r.lease = d.lease
 	if end == nil {

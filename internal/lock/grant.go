@@ -15,7 +15,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 	now := m.Now()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
-		lk.known.untroubled()
+		lk.latest.untroubled()
 		lk.troubled(m, TooLate)
 		lk.refuse(m, lk.tries+1, Unavailable, TooLate)
 		lk.giveUp(m, h, nil)
@@ -23,7 +23,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 		return
 	}
 	lk.displace(m, h)
-	lk.known = known{}
+	lk.latest = latest{}
 	h.phase = held
 	h.tenure = m.Age()
 	lk.returned(m)
@@ -63,7 +63,7 @@ func (lk *Lock) assign(m *Moment, h *Hold, w *Waiter, how Mode) {
 
 // begin gives h the token and the limit of its next owner.
 func (h *Hold) begin(m *Moment) {
-	h.stays = false
+	h.unlocked = false
 	if h.Terms.Fencing {
 		h.token++
 		h.Tokens--
@@ -114,7 +114,7 @@ func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
 	if lk.linger(m, h) {
 		return nil
 	}
-	if h.stay(m, m.Now()) > 0 {
+	if h.stayFor(m, m.Now()) > 0 {
 		lk.missed.add(missedLock) // a waiter may know of another end
 	}
 	if w := lk.waiters.head; w != nil && !lk.bidOf(w).standing() {
@@ -186,7 +186,7 @@ func (lk *Lock) noticed(m *Moment, h *Hold, n wire.Notice) {
 	}
 	h.Turn = uint8(min(n.Turn, m.set.Turns))
 	if n.Others {
-		h.demand = demandKnown
+		h.demand = demanded
 	}
 	since, trusted := validity.Grant(m.Now(), b.before, b.clock, n.Clock, n.Claim)
 	if !trusted || !lk.admits(h.Kind) || m.set.Confirm || h.Terms.Fixed || h.Terms.AckWithin > 0 || n.Claim < h.Terms.Claim ||

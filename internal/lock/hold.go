@@ -75,7 +75,7 @@ type Hold struct {
 	Tokens    uint8  // fencing tokens: while claimed, how many were requested; once held, how many are left
 	origin    origin // how it came about
 	watch     watch  // whether a caller waits to know that another owner wants the lock
-	stays     bool   // an Unlock has ended its last lease: it may linger, or stays taken until WithHoldAtLeast is over
+	unlocked  bool   // an Unlock has ended its last lease: it may linger, or stays taken until WithHoldAtLeast is over
 	roundTrip uint32 // of the latest renewal, in microseconds
 	token     uint64 // the last fencing token given out
 
@@ -162,7 +162,7 @@ func (h *Hold) serves(by *By) bool { return h.Kind == by.Kind && h.Terms.suit(by
 // passed on: its time belongs to its caller. So does the time that Extend adds to another lease, because renewal
 // shortens nothing.
 func (h *Hold) passes(m *Moment, r *By) bool {
-	return kinds[h.Kind].passes && h.reusable(m) && h.serves(r) && !(h.demand == demandKnown && h.sliceOver(m))
+	return kinds[h.Kind].passes && h.reusable(m) && h.serves(r) && !(h.demand == demanded && h.sliceOver(m))
 }
 
 // reusable reports whether h may go to another caller at all.

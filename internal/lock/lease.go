@@ -162,18 +162,18 @@ func (h *Hold) drop(l *Lease) (last bool) {
 // reports false: then it has ended, by an Unlock before this one or early. begun is the release or downgrade that this begins; nil:
 // it begins none.
 func (lk *Lock) Unlock(m *Moment, l *Lease, trace any) (begun *Repeated, given bool) {
-	l.hold.stays = true
+	l.hold.unlocked = true
 	if l.ended != nil || !m.Now().Before(l.Deadline()) {
 		if l.ended == nil {
 			lk.overslept(m, l.hold)
 		}
 		if !l.ended.Is(Released) {
-			lk.settle(m, l)
+			lk.dropEnded(m, l)
 		}
 		return nil, false
 	}
 	l.ended, m.Gone = givenUp, l
-	l.release = lk.leave(m, l, trace)
+	l.release = lk.dropGivenUp(m, l, trace)
 	if r := l.release; r != nil {
 		r.lease = l
 	}
@@ -184,19 +184,19 @@ func (lk *Lock) Unlock(m *Moment, l *Lease, trace any) (begun *Repeated, given b
 // part of one that has ended.
 func (lk *Lock) GiveBack(m *Moment, l *Lease) {
 	if l.ended != nil {
-		lk.settle(m, l)
+		lk.dropEnded(m, l)
 		return
 	}
 	l.ended = givenUp
 	m.end(Ended{Lock: lk, Lease: l, Leases: []*Lease{l}, How: GivenBack})
-	if r := lk.leave(m, l, nil); r != nil {
+	if r := lk.dropGivenUp(m, l, nil); r != nil {
 		r.lease = l
 	}
 }
 
-// leave takes a lease that has been given up off its hold. It returns the release or
+// dropGivenUp takes a lease that has been given up off its hold. It returns the release or
 // downgrade that this begins, nil if it begins none.
-func (lk *Lock) leave(m *Moment, l *Lease, trace any) *Repeated {
+func (lk *Lock) dropGivenUp(m *Moment, l *Lease, trace any) *Repeated {
 	h := l.hold
 	switch last := h.drop(l); {
 	case last:
@@ -212,9 +212,9 @@ func (lk *Lock) leave(m *Moment, l *Lease, trace any) *Repeated {
 	return nil
 }
 
-// settle takes a lease that ended early off its hold, and with the last one releases what may still be in
+// dropEnded takes a lease that ended early off its hold, and with the last one releases what may still be in
 // Redis: no other owner could get the lock before the TTL ends.
-func (lk *Lock) settle(m *Moment, l *Lease) {
+func (lk *Lock) dropEnded(m *Moment, l *Lease) {
 	h := l.hold
 	if h.drop(l) && h.phase == owed {
 		lk.settleOwed(m, h, l)

@@ -61,7 +61,7 @@ func (lk *Lock) unheed(m *Moment, h *Hold) {
 // linger is called when no caller of this process uses h. It reports whether h lingers.
 func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	switch {
-	case h.Terms.Linger == 0, !h.stays, h.demand == demandKnown, lk.waiters.len > 0, lk.life != lifeOpen, lk.shared.converts(h), !h.reusable(m):
+	case h.Terms.Linger == 0, !h.unlocked, h.demand == demanded, lk.waiters.len > 0, lk.life != lifeOpen, lk.shared.converts(h), !h.reusable(m):
 		return false
 	case m.knows().Inbox == InboxDenied: // no process could tell this one that it wants the lock
 		return false
@@ -69,7 +69,7 @@ func (lk *Lock) linger(m *Moment, h *Hold) bool {
 		return false
 	}
 	if other := lk.Lingering(); other != nil {
-		lk.dismiss(m, other)
+		lk.giveUp(m, other, nil)
 	}
 	h.phase, h.Lingers = lingering, m.Age()
 	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.Rings > m.Age()+next {
@@ -102,13 +102,10 @@ func (lk *Lock) takeUp(m *Moment, h *Hold, by *By) *Lease {
 	return h.grant(by, ByHandoff, m.Age())
 }
 
-// dismiss gives a hold that lingers back to Redis.
-func (lk *Lock) dismiss(m *Moment, h *Hold) { lk.giveUp(m, h, nil) }
-
 // Dismiss is the event that too many locks linger. h did when that was found out.
 func (lk *Lock) Dismiss(m *Moment, h *Hold) {
 	if h.phase == lingering {
-		lk.dismiss(m, h)
+		lk.giveUp(m, h, nil)
 	}
 	lk.step(m)
 }
@@ -121,7 +118,7 @@ func (lk *Lock) look(m *Moment) {
 	}
 	left := h.Terms.Linger - (m.Age() - h.Lingers)
 	if left <= 0 {
-		lk.dismiss(m, h)
+		lk.giveUp(m, h, nil)
 		return
 	}
 	if h.demand == demandUnknown && m.Age()-h.tenure >= lingerLook/2 { // the last reply began the slice, some time after the last look
@@ -137,7 +134,7 @@ func (lk *Lock) unheeded(m *Moment) {
 		case !h.Terms.hears():
 		case m.knows().Inbox == InboxDenied:
 			if h.phase == lingering {
-				lk.dismiss(m, h)
+				lk.giveUp(m, h, nil)
 			}
 		case h.demand == demandUnknown:
 			lk.ask(m, h)
@@ -151,14 +148,14 @@ func (lk *Lock) wanted(m *Moment, h *Hold, asker string) {
 	if h.phase == over {
 		return
 	}
-	h.demand = demandKnown
+	h.demand = demanded
 	if asker == "" {
 		h.tellWanted(m)
 	}
 	switch {
 	case h.phase == lingering:
 		lk.unused++
-		lk.dismiss(m, h)
+		lk.giveUp(m, h, nil)
 	case h.phase == held && asker != "": // one of a version that does not know of WithWanted asks its holders, too
 		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience()})
 	}

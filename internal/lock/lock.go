@@ -43,7 +43,7 @@ type Lock struct {
 	shared  *sharedHolds // beside which there can be others; nil: none
 	tries   uint64       // numbers the requests
 
-	known  known         // what Redis said last
+	latest latest        // what Redis said last
 	Rings  time.Duration // when the alarm is to fire, after Settings.Epoch; 0: it is off
 	places *places       // of a lock with a bid for each waiter; nil: it has one for all. Not changed
 
@@ -162,7 +162,7 @@ func (lk *Lock) mayAsk(w *Waiter) bool {
 // noWaiters stops sending requests when no caller waits, and is over when nothing is left of it.
 func (lk *Lock) noWaiters(m *Moment) {
 	lk.missed.take(missedLock)
-	lk.known.last = nil // later callers have troubles of their own
+	lk.latest.last = nil // later callers have troubles of their own
 	lk.Listening = false
 	if lk.Lingering() != nil {
 		return // its alarm is on
@@ -266,7 +266,7 @@ func (lk *Lock) Waiting() int { return lk.waiters.len }
 
 // Releasing reports whether something is being given up, and since when, after Settings.Epoch.
 func (lk *Lock) Releasing() (since time.Duration, some bool) {
-	return lk.known.since, lk.releasing > 0
+	return lk.latest.since, lk.releasing > 0
 }
 
 // WantsRequest reports whether another request for the first waiter is wanted.

@@ -14,7 +14,7 @@ import (
 func (lk *Lock) without(m *Moment, h *Hold, end *Verdict) {
 	lk.unheed(m, h)
 	h.phase = over
-	lk.known.since = 0
+	lk.latest.since = 0
 	if lk.hold == h {
 		lk.hold = nil
 	} else {
@@ -107,7 +107,7 @@ func (lk *Lock) closeHold(m *Moment, h *Hold) {
 		lk.overslept(m, h)
 		return
 	}
-	h.stays = leased
+	h.unlocked = leased
 	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(Closed)), How: ByClose})
 	r := lk.startRelease(m, h, false, nil)
 	if leased && !converting { // else the downgrade became a release too, and one of the two finds nothing

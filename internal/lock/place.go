@@ -137,7 +137,7 @@ const leaveBatch = 500
 func (lk *Lock) depart(m *Moment, c *Hold) {
 	m.effects().Report.More++
 	lk.releasing++
-	lk.known.asked(m.Age())
+	lk.latest.asked(m.Age())
 	lk.places.leavers = append(lk.places.leavers, c)
 	lk.sendLeavers(m)
 }

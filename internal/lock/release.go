@@ -10,13 +10,19 @@ import (
 // which Hold is one (place.go).
 type Release struct {
 	Repeated
-	Claims []*Hold       // that leave together, those with a tombstone first; nil: only Hold is given up
-	Late   int           // how many of the claims get a tombstone
-	Rest   time.Duration // for how long Hold stays taken; 0: it does not
-	Stand  uint64        // the number of the owner id that takes its place then
-	Owners string        // what that begins with; empty: as all of the process
+	Claims []*Hold // that leave together, those with a tombstone first; nil: only Hold is given up
+	Late   int     // how many of the claims get a tombstone
+	Stay   Stay
 	Left   Left
 	why    why
+}
+
+// Stay is another owner id that takes the place of a hold in Redis when that is given up, so that the lock stays taken for a while: for
+// WithHoldAtLeast, or for a ticket.
+type Stay struct {
+	Rest   time.Duration // for how long; 0: the lock does not stay taken
+	Owners string        // what that id begins with; empty: as all of the process
+	Number uint64        // and ends with
 }
 
 // Left is what may be left of the acquire of what is given up.
@@ -56,8 +62,8 @@ func newRelease(m *Moment, h *Hold, queued bool) *Release {
 	r.isFor(m, h, r)
 	r.until = h.goneBy(m, queued, now)
 	r.Left = h.left(queued)
-	if r.Rest = h.stay(m, now); r.Rest > 0 {
-		r.Stand = m.world.Number(max(1, h.Terms.Permits))
+	if r.Stay.Rest = h.stayFor(m, now); r.Stay.Rest > 0 {
+		r.Stay.Number = m.world.Number(max(1, h.Terms.Permits))
 	}
 	return r
 }
@@ -69,7 +75,7 @@ func (r *Release) start(m *Moment, trace any) {
 		r.colliding = 1
 		lk.releasing++
 	}
-	lk.known.asked(m.Age())
+	lk.latest.asked(m.Age())
 	m.effects().Report.More++
 	r.send(m, trace)
 }
@@ -214,9 +220,9 @@ func (lk *Lock) giveWay(m *Moment) {
 // Rejected alternative: the TTL of the hold itself is changed. A renewal that is under way at that moment would set it to
 // the lease again, and a late copy of the acquire too.
 
-// stay is for how long a hold that is given up at now stays taken; 0: it does not.
-func (h *Hold) stay(m *Moment, now time.Time) time.Duration {
-	if !h.stays || h.Terms.AtLeast == 0 {
+// stayFor is for how long a hold that is given up at now stays taken; 0: it does not.
+func (h *Hold) stayFor(m *Moment, now time.Time) time.Duration {
+	if !h.unlocked || h.Terms.AtLeast == 0 {
 		return 0
 	}
 	rest := h.Terms.AtLeast - (m.ageOf(now) - h.tenure) // it is never passed on, so that is since its grant

@@ -66,7 +66,7 @@ func (h *Hold) shares(r *By) bool {
 // joins reports whether a new reader may come in on h: not if Extend has made it last for longer,
 // see passes.
 func (h *Hold) joins(m *Moment, r *By) bool {
-	return h.shares(r) && !h.extended && h.demand != demandKnown && h.sound(m)
+	return h.shares(r) && !h.extended && h.demand != demanded && h.sound(m)
 }
 
 // enterBeside lets w's caller in on a hold that it can share, if there is one.

@@ -2,9 +2,9 @@ package lock
 
 import "time"
 
-// known is what the latest answers of Redis to the requests of a lock have said: nothing yet, that another owner
+// latest is what the latest answers of Redis to the requests of a lock have said: nothing yet, that another owner
 // has the lock, or no verdict. It decides what a caller learns whose context ends.
-type known struct {
+type latest struct {
 	last  *trouble      // nil: nothing since no caller waited, or since a grant; refusal: another owner has the lock
 	since time.Duration // the last moment at which Redis answered, or got the first request, after Settings.Epoch; 0: no request since a hold
 }
@@ -12,10 +12,10 @@ type known struct {
 // refusal is the last verdict of Redis if another owner stands in the way.
 var refusal = new(trouble)
 
-func (k *known) refused() bool { return k.last == refusal }
+func (k *latest) refused() bool { return k.last == refusal }
 
 // trouble is what requests have met that bring no verdict; nil: the last one brought one.
-func (k *known) trouble() *trouble {
+func (k *latest) trouble() *trouble {
 	if k.refused() {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (k *known) trouble() *trouble {
 }
 
 // inTrouble is trouble, which begins with cause if there is none.
-func (k *known) inTrouble(m *Moment, cause error) *trouble {
+func (k *latest) inTrouble(m *Moment, cause error) *trouble {
 	if k.trouble() == nil {
 		k.last = &trouble{cause: cause}
 	}
@@ -31,14 +31,14 @@ func (k *known) inTrouble(m *Moment, cause error) *trouble {
 }
 
 // untroubled is called when a request has brought a verdict.
-func (k *known) untroubled() {
+func (k *latest) untroubled() {
 	if !k.refused() {
 		k.last = nil
 	}
 }
 
 // asked is called with the time of each request, after Settings.Epoch.
-func (k *known) asked(at time.Duration) {
+func (k *latest) asked(at time.Duration) {
 	if k.since == 0 {
 		k.since = at
 	}
@@ -47,17 +47,17 @@ func (k *known) asked(at time.Duration) {
 // answered is called with the end of each request.
 func (lk *Lock) answered(m *Moment, r *Reply) {
 	if r.Outcome == Answered {
-		lk.known.since = max(lk.known.since, m.ageOf(r.Sent)) // Redis was there at some time since
+		lk.latest.since = max(lk.latest.since, m.ageOf(r.Sent)) // Redis was there at some time since
 	}
 }
 
 // noVerdict is the verdict for w's caller if its context ended, for these causes, before Redis granted the
 // lock.
 func (lk *Lock) noVerdict(m *Moment, causes []error, w *Waiter) *Verdict {
-	switch k := &lk.known; {
+	switch k := &lk.latest; {
 	case !lk.admits(w.Kind):
 		return Because(NotAcquired, append(causes, HeldHere)...)
-	case lk.busy(w):
+	case lk.otherInTheWay(w):
 	case k.trouble() != nil:
 		return Because(Unavailable, append(causes, k.trouble().cause)...)
 	case k.since != 0 && m.Age()-k.since >= Silence:
@@ -66,9 +66,9 @@ func (lk *Lock) noVerdict(m *Moment, causes []error, w *Waiter) *Verdict {
 	return Because(NotAcquired, causes...)
 }
 
-// busy reports whether another owner is known to stand in w's way: in this process, or by what Redis said last.
-func (lk *Lock) busy(w *Waiter) bool {
-	front, k := lk.waiters.head, &lk.known
+// otherInTheWay reports whether another owner is known to stand in w's way: in this process, or by what Redis said last.
+func (lk *Lock) otherInTheWay(w *Waiter) bool {
+	front, k := lk.waiters.head, &lk.latest
 	switch {
 	case !lk.admits(w.Kind):
 		return true
@@ -93,7 +93,7 @@ type trouble struct {
 
 // troubled records a request that brought no verdict.
 func (lk *Lock) troubled(m *Moment, cause error) {
-	t := lk.known.inTrouble(m, cause)
+	t := lk.latest.inTrouble(m, cause)
 	t.cause = cause
 	t.requests++
 	m.effects().Counts.Troubles++
@@ -107,7 +107,7 @@ const Readmission = 30 * time.Second
 // barredForLong is called when Redis does not let the client, and says so. It reports whether that has lasted
 // for so long that it is final.
 func (lk *Lock) barredForLong(m *Moment, cause error) bool {
-	t, now := lk.known.inTrouble(m, cause), m.Now()
+	t, now := lk.latest.inTrouble(m, cause), m.Now()
 	if t.barred.IsZero() {
 		t.barred = now
 	}
@@ -118,7 +118,7 @@ func (lk *Lock) barredForLong(m *Moment, cause error) bool {
 // before the pause began has failed together with the one it is for, as those of many fair waiters do.
 func (lk *Lock) pause(m *Moment, sent time.Time) {
 	p := new(pauses) // no trouble any more: a request ends late, and later ones were answered
-	if t := lk.known.trouble(); t != nil {
+	if t := lk.latest.trouble(); t != nil {
 		if lk.alarm == alarmPause && sent.Before(t.began) {
 			return
 		}
@@ -130,7 +130,7 @@ func (lk *Lock) pause(m *Moment, sent time.Time) {
 
 // NextPause is how long, without the random part, the lock would pause if another request brought no verdict; 0: there is no trouble.
 func (lk *Lock) NextPause() time.Duration {
-	if t := lk.known.trouble(); t != nil {
+	if t := lk.latest.trouble(); t != nil {
 		return t.pauses.base()
 	}
 	return 0

@@ -93,7 +93,7 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 		t.tried, b.stranded = m.ageOf(t.Sent)-b.stranded, 0
 	}
 	c.flying++
-	lk.known.asked(m.ageOf(t.Sent))
+	lk.latest.asked(m.ageOf(t.Sent))
 	b.current = t
 	m.effects().Report.More++
 	return t
@@ -203,7 +203,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 // about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
 // of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
 func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
-	lk.known.untroubled()
+	lk.latest.untroubled()
 	if f == Unavailable {
 		m.effects().Counts.Troubles++
 	}
@@ -231,7 +231,7 @@ func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
 // holder's right ends by itself. A notice that came before this reply is a grant that
 // came after this verdict.
 func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
-	lk.known.last = refusal
+	lk.latest.last = refusal
 	if v.State == TooMany {
 		lk.tooMany(m, t, v)
 		return
@@ -311,7 +311,7 @@ func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
 		return
 	}
 	lk.troubled(m, r.Cause)
-	if lk.known.trouble().requests == 1 && t.carrier != inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
+	if lk.latest.trouble().requests == 1 && t.carrier != inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
 		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
 		// urgent, and while the first waiter is answered each request for some can be the first to fail.
 		lk.missed.add(missedLock | missedPlaces | missedGrants)

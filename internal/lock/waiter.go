@@ -93,7 +93,7 @@ func (lk *Lock) deliver(m *Moment, w *Waiter, l *Lease, v *Verdict) {
 	if !lk.waiters.remove(w) {
 		return
 	}
-	lk.left(m, w)
+	lk.leaveBid(m, w)
 	w.Lease, w.Verdict = l, v
 	m.tell(w)
 }
@@ -150,7 +150,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 		}
 	}
 	if idle != nil {
-		lk.dismiss(m, idle) // this caller cannot use it
+		lk.giveUp(m, idle, nil) // this caller cannot use it
 	}
 	if lk.alarm == alarmLinger {
 		lk.disarm() // a caller waits now
@@ -163,7 +163,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 		w.Came = max(m.roughly(), lk.hold.leases.since) // it came after that lease
 	case lk.hold == nil && lk.waiters.len == 0:
 		w.Came = m.Age()
-		lk.known.since = w.Came // what was before is nothing to this caller
+		lk.latest.since = w.Came // what was before is nothing to this caller
 	default:
 		w.Came = m.roughly()
 	}
@@ -221,15 +221,15 @@ func (lk *Lock) EnterWith(m *Moment, w *Waiter) *Try {
 // Leave is the event that the context of w's caller has ended, for these causes. It reports false if w has left the queue
 // before: then its outcome counts, unless that is a lease, which the caller gives back. v is what the caller learns.
 func (lk *Lock) Leave(m *Moment, causes []error, w *Waiter) (v *Verdict, left bool) {
-	busy := lk.busy(w)
+	other := lk.otherInTheWay(w)
 	v = lk.noVerdict(m, causes, w)
 	if !lk.waiters.remove(w) {
 		return v, false
 	}
-	if busy { // else Redis was silent, and no owner stood in the way
+	if other { // else Redis was silent, and no owner stood in the way
 		w.Waited = true
 	}
-	lk.left(m, w)
+	lk.leaveBid(m, w)
 	lk.step(m)
 	return v, true
 }
@@ -239,7 +239,7 @@ func (lk *Lock) Expel(m *Moment, causes []error, w *Waiter) {
 	if !w.parked {
 		return
 	}
-	if lk.busy(w) {
+	if lk.otherInTheWay(w) {
 		w.Waited = true
 	}
 	lk.deliver(m, w, nil, lk.noVerdict(m, causes, w))

@@ -60,7 +60,7 @@ func TestBid_TheNextTryLockHasItsOwnTime(t *testing.T) {
 	l.bid = &Bid{claim: &Hold{lock: l, Terms: terms, phase: standing}, waiter: first, asks: 1}
 	l.onces = 2
 	l.waiters.push(next)
-	l.left(nil, first)
+	l.leaveBid(nil, first)
 	if l.bid.waiter != next || l.bid.asks != 0 {
 		t.Errorf("the bid is for %p until %v, want %p and no time yet", l.bid.waiter, l.bid.asks, next)
 	}

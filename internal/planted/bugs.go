@@ -125,7 +125,7 @@ var Bugs = []Bug{
 	{Name: "release leaves a key", Quick: true, By: "left behind", Edits: []Edit{{"scripts/lock_release.lua",
 		"local removed = try(", "try('set', lock .. ':left', 1, 'px', 600000)\nlocal removed = try("}}},
 	{Name: "WithHoldAtLeast is forgotten", By: "held too short", In: "-shape one-server", Edits: []Edit{{"internal/lock/release.go",
-		"if !h.stays || h.Terms.AtLeast == 0 {", "if BUG || !h.stays || h.Terms.AtLeast == 0 {"}}},
+		"if !h.unlocked || h.Terms.AtLeast == 0 {", "if BUG || !h.unlocked || h.Terms.AtLeast == 0 {"}}},
 	{Name: "a lock that WithMaxHold has ended is left", By: "unheard|lost wake-up|forsaken hold", In: "-shape one-server", Edits: []Edit{{"internal/lock/lease.go",
 		"if h.drop(l) && h.phase == owed {", "if h.drop(l) && h.phase == owed && !BUG {"}}},
 	{Name: "acquire leaves a goroutine", Quick: true, Edits: []Edit{{"internal/lock/try.go",
@@ -186,7 +186,7 @@ var Bugs = []Bug{
 	{Name: "several locks do not stay taken", By: "held too short", In: "-shape one-server", Edits: []Edit{{"internal/engine/together.go",
 		"\t\tbegun[p] = p.beginUnlock(ctx, at)\n", "\t\tif BUG {\n\t\t\tp.giveBack()\n\t\t\tbegun[p] = func() error { return nil }\n\t\t\tcontinue\n\t\t}\n\t\tbegun[p] = p.beginUnlock(ctx, at)\n"}}},
 	{Name: "a majority does not stay taken", By: "held too short", In: "-shape majority", Edits: []Edit{{"internal/lock/lease.go",
-		"\tl.hold.stays = true\n", "\tl.hold.stays = !BUG\n"}}},
+		"\tl.hold.unlocked = true\n", "\tl.hold.unlocked = !BUG\n"}}},
 
 	// Order.
 	{Name: "queue served from its end", Quick: true, By: "order|queue", Edits: []Edit{{"scripts/lock_release.lua",
@@ -223,7 +223,7 @@ var Bugs = []Bug{
 		"!h.serves(by) || !h.reusable(m)", "!h.serves(by) || !BUG && !h.reusable(m)"}, {"internal/lock/loss.go",
 		"\tif !h.phase.owns() {\n\t\treturn // a late answer", "\tif !h.phase.owns() || BUG && h.phase == lingering {\n\t\treturn // a late answer"}}},
 	{Name: "a caller with other options does not end what lingers", By: "starved|lost wake-up|unheard|kept from others|forsaken hold", In: "-more lingerers", Edits: []Edit{{"internal/lock/waiter.go",
-		"\tif idle != nil {\n\t\tlk.dismiss(m, idle)", "\tif idle != nil && !BUG {\n\t\tlk.dismiss(m, idle)"}}},
+		"\tif idle != nil {\n\t\tlk.giveUp(m, idle, nil)", "\tif idle != nil && !BUG {\n\t\tlk.giveUp(m, idle, nil)"}}},
 	{Name: "what lingers is never given up", By: "forsaken hold", In: "-more lingerers", Edits: []Edit{{"internal/lock/linger.go",
 		"\tif left <= 0 {\n", "\tif left <= 0 && !BUG {\n"}}},
 
@@ -254,7 +254,7 @@ var Bugs = []Bug{
 	{Name: "an Attach that is given up keeps the lock", By: "forsaken hold|ticket", In: "-more extras", Edits: []Edit{{"internal/lock/detach.go",
 		"\tif back != nil {\n", "\tif back != nil && !BUG {\n"}}},
 	{Name: "a ticket lasts as long as a lease", By: "ticket", In: "-more extras", Edits: []Edit{{"internal/lock/detach.go",
-		"\tr.why, r.Rest, r.Stand, r.lease = detached, d, ticket, l\n", "\tif BUG {\n\t\td = h.Terms.TTL\n\t}\n\tr.why, r.Rest, r.Stand, r.lease = detached, d, ticket, l\n"}}},
+		"\tr.why, r.Stay, r.lease = detached, Stay{Rest: d, Number: ticket}, l\n", "\tif BUG {\n\t\td = h.Terms.TTL\n\t}\n\tr.why, r.Stay, r.lease = detached, Stay{Rest: d, Number: ticket}, l\n"}}},
 	{Name: "a hold is passed on to a caller with another value", By: "value", In: "-more extras", Edits: []Edit{{"internal/lock/kind.go",
 		"{ return t == o || t.Options == o.Options }", "{\n\tx := o.Options\n\tif BUG {\n\t\tx.Value = t.Value\n\t}\n\treturn t == o || t.Options == x\n}"}}},
 	{Name: "a value says that its owner writes", By: "value|overlap|lost wake-up", In: "-more extras", Edits: []Edit{{"internal/wire/owner.go",

@@ -182,9 +182,9 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 	switch {
 	case r.Claims != nil:
 		return Leave, p.leave(room, r)
-	case r.Rest > 0 && h.Terms.Permits > 0:
+	case r.Stay.Rest > 0 && h.Terms.Permits > 0:
 		return p.permitStay(room, r)
-	case r.Rest > 0:
+	case r.Stay.Rest > 0:
 		return p.stay(room, r)
 	}
 	givenUp, script := r.Left != lock.NothingLeft, kinds[h.Kind].release
@@ -213,13 +213,13 @@ func (p *Process) leave(room *command.Room, r *lock.Release) []any {
 func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	k := kinds[h.Kind]
-	stays := wire.OwnerID(cmp.Or(r.Owners, p.Owners), r.Stand, wire.Marks{Writes: k.writes})
+	stays := wire.OwnerID(cmp.Or(r.Stay.Owners, p.Owners), r.Stay.Number, wire.Marks{Writes: k.writes})
 	args := append(Stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
 	if k.right {
 		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), stays))
 	}
 	args = command.CountKeys(args)
-	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Rest), p.Publish, h.Keys().Channel(), burial(r))
+	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Stay.Rest), p.Publish, h.Keys().Channel(), burial(r))
 }
 
 // burial is for how many milliseconds a late acquire is to be refused; 0 where none can be under way.
@@ -290,8 +290,8 @@ func (p *Process) permits(h *lock.Hold) string {
 func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Script, []any) {
 	h := r.Hold
 	args := p.withKeys(h, room, PermitStay, true)
-	stays := wire.PermitsID(cmp.Or(r.Owners, p.Owners), r.Stand, h.Terms.Permits)
-	return PermitStay, append(args, p.id(h), stays, validity.Milliseconds(r.Rest), burial(r))
+	stays := wire.PermitsID(cmp.Or(r.Stay.Owners, p.Owners), r.Stay.Number, h.Terms.Permits)
+	return PermitStay, append(args, p.id(h), stays, validity.Milliseconds(r.Stay.Rest), burial(r))
 }
 
 // Busy is the answer to a TryLock that asks.

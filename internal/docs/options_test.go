@@ -192,7 +192,7 @@ func TestDocs_TimeConstants(t *testing.T) {
 		{"renewal, 25 ms later ────│ TTL 30 s", "internal/renewal/schedule.go", "const Soon = 25 * time.Millisecond"},
 		{"The first renewal, 25 ms later, raises", "internal/renewal/schedule.go", "const Soon = 25 * time.Millisecond"},
 		{"after at most 16 grants in a row", "internal/protocol/scripts.go", "const TurnsInARow = 16"},
-		{"once in two minutes", "internal/lock/alarm.go", "2*time.Minute"},
+		{"once in two minutes", "internal/lock/poll.go", "2*time.Minute"},
 	} {
 		if !strings.Contains(page, c.said) {
 			t.Errorf("no page says %q", c.said)

@@ -26,7 +26,9 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 	lk.latest = latest{}
 	h.phase = held
 	h.tenure = m.Age()
-	lk.returned(m)
+	if lk.absence != nil {
+		lk.returned(m)
+	}
 	if h.Terms.Fencing {
 		h.token = lastToken - uint64(h.Tokens)
 		m.effects().Saw = lastToken

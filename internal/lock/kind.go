@@ -49,7 +49,7 @@ type rules struct {
 	company    company
 	passes     bool // a hold whose last lease is gone goes to the next waiter here, without a word to Redis; see Hold.passes
 	lingers    bool // a hold that no caller uses may stay with the process: see linger.go
-	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see alarm.go
+	stepsAside bool // the caller that comes back after the lock went to another process lets a moment pass; see aside.go
 }
 
 // company is which holds of other owners a hold can be beside.

@@ -16,13 +16,13 @@ import (
 // that decides what to do next:
 //
 //	Enter, Leave, Expel           a caller comes, or goes                     waiter.go
-//	                              and may step aside when it comes            alarm.go
+//	                              and may step aside when it comes            aside.go
 //	Replied, Overdue, Stranded    of a request: its methods                   request.go
 //	Noticed                       a grant by the server, or another wants it  grant.go
 //	Dismiss                       too many locks linger                       linger.go
 //	Freed, Subscribed             Redisson's messages, a (re-)subscription    below
 //	Unsure                        the inbox begins to be heard, or is denied  below
-//	WakeUp                        the timer: poll, TTL of the holder, pause   alarm.go
+//	WakeUp                        the timer: poll, TTL of the holder, pause   poll.go
 //	Resume                        the timer of a release                      repeated.go
 //	NotFound, Expire, Prolonged   a renewal or the deadline                   loss.go
 //	ReachLimit                    the end by WithMaxHold                      loss.go

@@ -60,7 +60,7 @@ type Settings struct {
 	Slice       time.Duration
 	ReadSlice   time.Duration // how often the readers of the process ask whether a writer waits elsewhere
 	Patience    time.Duration // for how long a silent waiter keeps its place
-	Aside       time.Duration // see alarm.go; tests change it
+	Aside       time.Duration // see aside.go; tests change it
 	Readmission time.Duration // see trouble.go; tests change it
 	Turns       int           // grants by the server in a row, which the scripts count to as well (pass_on in scripts/lib/grant.lua)
 	FirstAtMost time.Duration // how long a request may wait for a new connection

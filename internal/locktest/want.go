@@ -278,7 +278,7 @@ func Hears(t testing.TB, srv *redistest.Server, m *holdfast.Manager) bool {
 // ConfirmGrants makes a manager trust no grant by the server without asking Redis.
 func ConfirmGrants() holdfast.Option { return tuned(func(c *engine.Config) { c.Confirm = true }) }
 
-// StepAside makes a caller that comes back at once to a manager ask after d; see alarm.go of internal/lock.
+// StepAside makes a caller that comes back at once to a manager ask after d; see aside.go of internal/lock.
 func StepAside(d time.Duration) holdfast.Option { return tuned(func(c *engine.Config) { c.Aside = d }) }
 
 // Readmission makes a manager take a missing right for final after d; see trouble.go of the engine.

@@ -82,7 +82,7 @@ var Bugs = []Bug{
 	{Name: "messages not sent", Quick: true, By: "unheard|lost wake-up", Edits: []Edit{{"scripts/lock_release.lua",
 		"        try('publish', inbox, message)\n", ""}}},
 	{Name: "grants without message, and poll disabled", By: "unheard|lost wake-up|starved", Edits: []Edit{{"scripts/lock_release.lua",
-		"        try('publish', inbox, message)\n", ""}, {"internal/lock/alarm.go",
+		"        try('publish', inbox, message)\n", ""}, {"internal/lock/poll.go",
 		"poll := min(m.set.Poll, m.set.Patience/3, 2*time.Minute)\n", "poll := min(m.set.Poll, m.set.Patience/3, 2*time.Minute)\n\tif BUG {\n\t\treturn time.Hour\n\t}\n"}}},
 	{Name: "readers are not told", By: "unheard|lost wake-up", Edits: []Edit{{"scripts/lib/grant.lua",
 		"        redis.pcall('publish', inbox, text)\n", ""}}},
@@ -90,7 +90,7 @@ var Bugs = []Bug{
 		"try('publish', inbox, message)", "try('publish', inbox, message)\n        local other = redis.call('lindex', queue, '1')\n          local uuid, its = string.match(other or '', '^hf%-([%x%-]+):(%d+)')\n          if uuid then redis.pcall('publish', 'holdfast_inbox:' .. uuid, (string.gsub(message, '^g %d+', 'g ' .. its))) end"}}},
 	{Name: "no question after a re-subscription", By: "unheard|lost wake-up", In: "-shape one-server", Edits: []Edit{{"internal/engine/inbox.go",
 		"b.sessions.Add(1)\n\tb.askAll()", "b.sessions.Add(1)\n\tif !BUG {\n\t\tb.askAll()\n\t}"}}},
-	{Name: "a waiter does not poll", By: "lost wake-up|unheard|starved", Edits: []Edit{{"internal/lock/alarm.go",
+	{Name: "a waiter does not poll", By: "lost wake-up|unheard|starved", Edits: []Edit{{"internal/lock/poll.go",
 		"func (lk *Lock) arm(m *Moment, a alarm, d time.Duration) {\n", "func (lk *Lock) arm(m *Moment, a alarm, d time.Duration) {\n\tif BUG && lk.waiters.len > 0 && !a.yields() {\n\t\tif a == alarmPause {\n\t\t\tlk.alarm = alarmPause\n\t\t}\n\t\treturn\n\t}\n"}}},
 	{Name: "a message is taken for a later claim", By: "overlap|claim without hold|unheard|lost wake-up", In: "-shape one-server", Edits: []Edit{{"internal/lock/message.go",
 		"h := e.claims[n.Number]\n", "h := e.claims[n.Number]\n\tif BUG && h == nil {\n\t\tfor _, other := range e.claims {\n\t\t\th = other\n\t\t}\n\t}\n"}}},
@@ -200,7 +200,7 @@ var Bugs = []Bug{
 	{Name: "the answer whether others wait is forgotten", By: "not passed on", Edits: []Edit{{"internal/lock/demand.go",
 		"if r.Wanted {", "if !BUG && r.Wanted {"}}},
 
-	{Name: "a process that gives way has no timer", By: "lost wake-up|starved", In: NoWorld, Edits: []Edit{{"internal/lock/alarm.go",
+	{Name: "a process that gives way has no timer", By: "lost wake-up|starved", In: NoWorld, Edits: []Edit{{"internal/lock/poll.go",
 		"\tlk.alarm = a\n", "\tlk.alarm = a\n\tif BUG && a.yields() {\n\t\treturn\n\t}\n"}}},
 
 	{Name: "no process gives way", By: "turn", In: NoWorld, Edits: []Edit{{"internal/lock/release.go",

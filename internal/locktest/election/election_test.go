@@ -248,8 +248,6 @@ func TestElection_WrongKind(t *testing.T) {
 	})
 }
 
-func second[T any](_ T, err error) error { return err }
-
 // expired is a context that ends soon.
 func expired(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -179,11 +179,14 @@ func TestRun_CommandOfAnotherUser(t *testing.T) {
 	}
 }
 
-// copyFile makes a copy with these rights.
+// copyFile makes a program with these rights. No process is started meanwhile: until it runs its own program it would have
+// the file open for writing, and Linux runs no such file (golang/go#22315).
 func copyFile(to, from string, rights os.FileMode) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	return errors.Join(os.WriteFile(to, content, 0o600), os.Chmod(to, rights))
 }

@@ -59,6 +59,9 @@ func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
 // them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
 // it was h that was deleted, its renewal finds out.
 func (lk *Lock) displace(m *Moment, h *Hold) {
+	if h.Kind.Shared() && lk.hold == nil {
+		return // it can be beside all others, which may be many
+	}
 	for _, x := range lk.Holds() {
 		if x.Kind.Shared() && h.Kind.Shared() {
 			continue // they can be beside each other

@@ -66,6 +66,19 @@ func TestBid_TheNextTryLockHasItsOwnTime(t *testing.T) {
 	}
 }
 
+// A grant beside others looks at none of them: a process may have thousands of permits.
+func TestSharedHolds_GrantLooksAtNone(t *testing.T) {
+	l := new(Lock)
+	l.Init(SemaphoreKind, nil, nil)
+	for range 100 {
+		l.addShared(&Hold{lock: l, Kind: SemaphoreKind})
+	}
+	h := &Hold{lock: l, Kind: SemaphoreKind}
+	if n := testing.AllocsPerRun(10, func() { l.displace(nil, h) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A read hold that is gone leaves nothing of the downgrade that made it: the entry of a forgotten name would keep its leases.
 func TestReadHolds_ForgetTheirDowngrade(t *testing.T) {
 	h := new(Hold)

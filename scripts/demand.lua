@@ -9,8 +9,8 @@
 -- ARGV[5]  process: what the owner ids of the caller's process begin with
 --
 -- Returns {waiting, listeners, heard}
---          how many of other processes are among the first four in the queue; those of the caller's own process either leave it, or
---          have told the caller that they wait;
+--          how many of other processes are among the first four in the queue. The caller's own process knows of its own waiters, and
+--          a place whose waiter has left can still be there;
 --          and how many clients listen to the channel, of which the caller may be one (in a cluster: on
 --          this node); and how many clients heard the echo, likewise; -1: it was not sent
 

@@ -76,7 +76,7 @@ type Config struct {
 	// with locks held.
 	ErrorOf func(name string, v *lock.Verdict) error
 
-	lock.Settings // New sets those that are no options
+	lock.Settings // without those that New sets: the clock, chance, and what the scripts and the executor go by
 
 	Cluster    bool                // keys of one script must share a slot
 	Sharded    bool                // releases are announced with SPUBLISH

@@ -19,7 +19,7 @@ func (l *Lease) in() *lock.Lease { return (*lock.Lease)(l) }
 // entry is that of a lease of one lock; nil: it is of several.
 func (l *Lease) entry() *entry {
 	if of := l.in().Of(); of != nil {
-		return of.Shell.(*entry)
+		return entryOf(of)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func TestRedlock_SpansAndMetrics(t *testing.T) {
 		locktest.MustUnlock(t, lease)
 		redistest.Eventually(t, locktest.Patience, "four spans of each", func() bool { return len(recorder.Ended()) == 8 })
 		wantFamily(t, recorder.Ended(), "redlock", several.Vote, 3)
-		wantSeries(t, reader, "holdfast.acquire.duration", map[string]float64{"acquired redlock fast": 1}) // and none of the members, which nobody has asked for
+		wantSeries(t, reader, "holdfast.acquire.duration", map[string]float64{"acquired redlock fast": 1}) // and none of a member: no caller has locked one
 		wantSeries(t, reader, "holdfast.release.duration", map[string]float64{"released redlock": 1})
 
 		recorder.Reset()

@@ -94,7 +94,7 @@ func (e *entry) noticed(h *lock.Hold, n wire.Notice) {
 
 // expire is called by the scheduler when a deadline has passed.
 func (eng *Engine) expire(h *lock.Hold) {
-	e := entryOf(h.Of())
+	e := entryOf(h.Lock)
 	e.do(func(m *lock.Moment) { e.lock.Expire(m, h) })
 }
 
@@ -119,9 +119,10 @@ func (eng *Engine) Lose(key string) {
 
 // sent is one copy of a lock's request, as the executor has it, and the handler of its end.
 type sent struct {
-	of   lock.Request
-	copy lock.Copy
-	call command.Call
+	entry *entry // whose request it is
+	of    lock.Request
+	copy  lock.Copy
+	call  command.Call
 }
 
 // copies are used again: they are most of what a Lock and an Unlock allocate.
@@ -136,7 +137,7 @@ func (s *sent) Recycle() {
 // sentFor makes the next copy of a request.
 func (eng *Engine) sentFor(s *lock.Send) *sent {
 	x := copies.Get().(*sent)
-	x.of, x.copy = s.Request, s.Copy
+	x.entry, x.of, x.copy = entryOf(s.Lock), s.Request, s.Copy
 	x.call.Handler, x.call.Patience, x.call.Dial = x, s.Patience, s.Dial
 	x.call.Trace, _ = s.Trace.(context.Context)
 	if q, ok := s.Request.(*lock.Question); ok && q.Echo != lock.NoEcho {
@@ -148,8 +149,7 @@ func (eng *Engine) sentFor(s *lock.Send) *sent {
 
 // Replied is called by the executor with the end of the request.
 func (s *sent) Replied(_ *command.Call, r command.Reply) {
-	e := entryOf(s.of.Of())
-	eng := e.engine
+	e, eng := s.entry, s.entry.engine
 	p := events.Get().(*pooled)
 	p.said = eng.Process.Read(s.of, s.call.Script, r)
 	switch x := s.of.(type) {
@@ -167,19 +167,19 @@ func (s *sent) Replied(_ *command.Call, r command.Reply) {
 
 // Overdue is called by the executor when the reply takes too long.
 func (s *sent) Overdue(*command.Call) {
-	entryOf(s.of.Of()).do(func(m *lock.Moment) { s.of.Overdue(m, &s.copy) })
+	s.entry.do(func(m *lock.Moment) { s.of.Overdue(m, &s.copy) })
 }
 
 // Stranded is called by the executor when the connection is dead.
 func (s *sent) Stranded(*command.Call) {
-	entryOf(s.of.Of()).do(func(m *lock.Moment) { s.of.Stranded(m, &s.copy) })
+	s.entry.do(func(m *lock.Moment) { s.of.Stranded(m, &s.copy) })
 }
 
 // replied is the event of a reply.
 func (e *entry) replied(p *pooled, x lock.Request, c *lock.Copy) {
 	r := &p.said
 	next, notice := r.Next, r.Notice // a waiter of this process
-	if next != nil && next.Of() == &e.lock {
+	if next != nil && next.Lock == &e.lock {
 		next = nil
 	}
 	if next != nil {
@@ -191,6 +191,6 @@ func (e *entry) replied(p *pooled, x lock.Request, c *lock.Copy) {
 	e.engine.end(&p.event, e)
 	p.drop()
 	if next != nil { // of another entry: a mutex and a fair lock of one name have a queue in Redis
-		entryOf(next.Of()).noticed(next, notice)
+		entryOf(next.Lock).noticed(next, notice)
 	}
 }

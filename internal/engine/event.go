@@ -192,7 +192,7 @@ func (eng *Engine) perform(ev *event) {
 		whole.mu().Unlock()
 	}
 	if h := after.oldest; h != nil { // an event of its own
-		e := entryOf(h.Of())
+		e := entryOf(h.Lock)
 		e.do(func(m *lock.Moment) { e.lock.Dismiss(m, h) })
 	}
 	for _, c := range after.unsent { // likewise, as an answer is

@@ -89,7 +89,7 @@ func (b *inbox) Heard(payload string) {
 		return
 	}
 	if h := b.ClaimOf(n); h != nil {
-		entryOf(h.Of()).noticed(h, n)
+		entryOf(h.Lock).noticed(h, n)
 	}
 }
 
@@ -127,7 +127,7 @@ func (b *inbox) Unproven() {
 func (eng *Engine) echo(q *lock.Question) {
 	q.Channel = eng.inbox.channel
 	if q.Echo == lock.EchoOwn && eng.Subscriber.Sharded() {
-		q.Channel = q.Of().Keys.Channel()
+		q.Channel = q.Hold.Lock.Keys.Channel()
 	}
 	if q.Message = eng.Subscriber.Echo(q.Channel); q.Message == "" {
 		q.Channel = ""

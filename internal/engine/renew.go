@@ -25,7 +25,7 @@ func (eng *Engine) renew(due []*lock.Hold) {
 	batches := make(map[batchKey][]*lock.Hold)
 	longest := 0 // of the names
 	for _, h := range due {
-		e := entryOf(h.Of())
+		e := entryOf(h.Lock)
 		longest = max(longest, len(e.mapped()))
 		if key, ok := e.batchOf(h); ok {
 			batches[key] = append(batches[key], h)
@@ -135,11 +135,11 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 			if eng.Telemetry.MeasuresSlack() {
 				eng.Telemetry.Slack(slack(h))
 			}
-			entryOf(h.Of()).prolonged(h, reply.Sent, r.ttl)
+			entryOf(h.Lock).prolonged(h, reply.Sent, r.ttl)
 		case int64(protocol.RenewGone):
-			entryOf(h.Of()).notFound(h, lock.LostDeleted)
+			entryOf(h.Lock).notFound(h, lock.LostDeleted)
 		case int64(protocol.RenewStolen):
-			entryOf(h.Of()).notFound(h, lock.LostStolen)
+			entryOf(h.Lock).notFound(h, lock.LostStolen)
 		default:
 			refused, cause = refused+1, saidInstead(codes[i])
 			eng.scheduler.Change(&h.Item, renewal.Plan{What: renewal.Retry})
@@ -178,7 +178,7 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // Stranded is called by the executor when the connection is dead: with a short lease the scheduler
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
-	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := entryOf(h.Of()).batchOf(h); return !ok })
+	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := entryOf(h.Lock).batchOf(h); return !ok })
 	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.ttl, live...)) {
 		r.again.Store(true)
 	}
@@ -186,7 +186,7 @@ func (r *renewRequest) Stranded(*command.Call) {
 
 // slack is which part of the lease is left.
 func slack(h *lock.Hold) float64 {
-	e := entryOf(h.Of())
+	e := entryOf(h.Lock)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return h.Slack(time.Now())

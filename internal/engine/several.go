@@ -199,7 +199,7 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 	for _, t := range s.tries {
 		p := events.Get().(*pooled)
 		p.said = protocol.ReadTogether(t, r)
-		entryOf(t.Of()).replied(p, t, &lock.Copy{})
+		entryOf(t.Hold.Lock).replied(p, t, &lock.Copy{})
 	}
 }
 
@@ -216,13 +216,13 @@ func crossesSlots(err error) bool {
 // Overdue is called by the executor when the reply takes too long.
 func (s *sweep) Overdue(*command.Call) {
 	for _, t := range s.tries {
-		entryOf(t.Of()).do(func(m *lock.Moment) { t.Overdue(m, &lock.Copy{}) })
+		entryOf(t.Hold.Lock).do(func(m *lock.Moment) { t.Overdue(m, &lock.Copy{}) })
 	}
 }
 
 // Stranded is called by the executor when the connection is dead: each lock gets a request of its own.
 func (s *sweep) Stranded(*command.Call) {
 	for _, t := range s.tries {
-		entryOf(t.Of()).do(func(m *lock.Moment) { t.Stranded(m, &lock.Copy{}) })
+		entryOf(t.Hold.Lock).do(func(m *lock.Moment) { t.Stranded(m, &lock.Copy{}) })
 	}
 }

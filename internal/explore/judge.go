@@ -25,7 +25,7 @@ func (j *court) awake(p *process, n int, l *lock.Lock) {
 		return
 	}
 	for _, f := range j.w.flights {
-		if !f.ghost && f.p == p && (f.of != nil && f.of.Of() == l || slices.ContainsFunc(f.tries, func(t *lock.Try) bool { return t.Of() == l })) {
+		if !f.ghost && f.p == p && (f.lock == l || slices.ContainsFunc(f.tries, func(t *lock.Try) bool { return t.Hold.Lock == l })) {
 			return
 		}
 	}
@@ -82,14 +82,14 @@ func (w *World) judgeTry(p *process, t *lock.Try) {
 	if t.Hold.Terms.Permits > 0 && w.faults > 0 {
 		return // it may repeat what it had asked before, beside what it has given back
 	}
-	if p.turn[t.Of().Shell.(int)] {
+	if p.turn[t.Hold.Lock.Shell.(int)] {
 		w.judge.fails("turn", "it was the turn of one of Redisson's, and process %d asks", p.id)
 	}
 }
 
 // judgeReply is called with each answer, before its lock knows.
 func (w *World) judgeReply(p *process, f *flight, r *lock.Reply) {
-	l := f.of.Of()
+	l := f.lock
 	if _, ok := f.of.(*lock.Release); !ok || r.Says != lock.Done || !r.Wanted || l.Waiting() == 0 {
 		return
 	}

@@ -151,7 +151,7 @@ func (f *printer) structure(p *process, v reflect.Value) {
 // requestsOf is how many requests the lock of a try, or of a waiter, has sent. A waiter is written with its lock.
 func (f *printer) requestsOf(v reflect.Value) uint64 {
 	if h := v.FieldByName("Hold"); h.IsValid() && !h.IsNil() {
-		return h.Elem().FieldByName("lock").Elem().FieldByName("tries").Uint()
+		return h.Elem().FieldByName("Lock").Elem().FieldByName("tries").Uint()
 	}
 	return f.tries
 }

@@ -228,7 +228,7 @@ func (p *process) hear() {
 			return
 		}
 		if h := p.ClaimOf(n); h != nil {
-			p.event(h.Of(), func(x *lock.Moment) { h.Of().Noticed(x, h, n) })
+			p.event(h.Lock, func(x *lock.Moment) { h.Lock.Noticed(x, h, n) })
 		}
 		return
 	}

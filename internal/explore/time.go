@@ -52,7 +52,7 @@ func (p *process) due(taken bool) func() {
 // scheduled is what the schedule hands out.
 func (p *process) scheduled(renew, expired []*lock.Hold) {
 	for _, h := range expired {
-		p.event(h.Of(), func(m *lock.Moment) { h.Of().Expire(m, h) })
+		p.event(h.Lock, func(m *lock.Moment) { h.Lock.Expire(m, h) })
 	}
 	var standing []*lock.Hold
 	for _, h := range renew {
@@ -66,7 +66,7 @@ func (p *process) scheduled(renew, expired []*lock.Hold) {
 		}
 	}
 	for _, l := range p.locks {
-		claims := slices.DeleteFunc(slices.Clone(standing), func(h *lock.Hold) bool { return h.Of() != l })
+		claims := slices.DeleteFunc(slices.Clone(standing), func(h *lock.Hold) bool { return h.Lock != l })
 		if len(claims) > 0 {
 			p.event(l, func(m *lock.Moment) { l.Keep(m, claims) })
 		}

@@ -120,6 +120,7 @@ func (w *World) post(m vredis.Message) {
 // flight is a copy of a request from when it is sent until its end.
 type flight struct {
 	p        *process
+	lock     *lock.Lock   // of the next
 	of       lock.Request // nil: it is one of the next three
 	tries    []*lock.Try  // of a Multi
 	renews   *lock.Hold
@@ -143,7 +144,7 @@ type flight struct {
 
 // send sends the next copy of a request.
 func (w *World) send(p *process, s *lock.Send) {
-	f := &flight{p: p, of: s.Request, copy: s.Copy, sent: w.now, patience: s.Patience}
+	f := &flight{p: p, lock: s.Lock, of: s.Request, copy: s.Copy, sent: w.now, patience: s.Patience}
 	if t, ok := s.Request.(*lock.Try); ok {
 		w.judgeTry(p, t)
 	}
@@ -186,24 +187,24 @@ func (w *World) answer(f *flight) {
 	case f.tries != nil:
 		for _, t := range f.tries {
 			x := protocol.ReadTogether(t, r)
-			p.event(t.Of(), func(m *lock.Moment) { t.Replied(m, &lock.Copy{}, &x) })
+			p.event(t.Hold.Lock, func(m *lock.Moment) { t.Replied(m, &lock.Copy{}, &x) })
 		}
 	case f.renews != nil, f.extends != nil:
 		p.renewed(f, r)
 	default:
 		x := p.says.Read(f.of, f.script, r)
 		other := x.Next
-		if other != nil && other.Of() == f.of.Of() {
+		if other != nil && other.Lock == f.lock {
 			other = nil
 		}
 		if other != nil {
 			x.Next = nil
 		}
 		w.judgeReply(p, f, &x)
-		p.event(f.of.Of(), func(m *lock.Moment) { f.of.Replied(m, &f.copy, &x) })
+		p.event(f.lock, func(m *lock.Moment) { f.of.Replied(m, &f.copy, &x) })
 		w.judge.acknowledged(f)
 		if other != nil { // a mutex and a fair lock of one name have a queue in Redis
-			p.event(other.Of(), func(m *lock.Moment) { other.Of().Noticed(m, other, x.Notice) })
+			p.event(other.Lock, func(m *lock.Moment) { other.Lock.Noticed(m, other, x.Notice) })
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (p *process) renewed(f *flight, r command.Reply) {
 		}
 		return
 	}
-	l := h.Of()
+	l := h.Lock
 	switch codes[0] {
 	case int64(protocol.RenewDone):
 		p.event(l, func(m *lock.Moment) { l.Prolonged(m, h, f.sent, f.ttl) })
@@ -251,10 +252,10 @@ func (w *World) strand(f *flight) {
 func (w *World) each(f *flight, event func(lock.Request, *lock.Moment, *lock.Copy)) {
 	switch {
 	case f.of != nil:
-		f.p.event(f.of.Of(), func(m *lock.Moment) { event(f.of, m, &f.copy) })
+		f.p.event(f.lock, func(m *lock.Moment) { event(f.of, m, &f.copy) })
 	default:
 		for _, t := range f.tries {
-			f.p.event(t.Of(), func(m *lock.Moment) { event(t, m, &lock.Copy{}) })
+			f.p.event(t.Hold.Lock, func(m *lock.Moment) { event(t, m, &lock.Copy{}) })
 		}
 	}
 }

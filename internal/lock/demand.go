@@ -35,7 +35,7 @@ func (lk *Lock) ask(m *Moment, h *Hold) { lk.askWith(m, h, Question{}) }
 func (lk *Lock) askWith(m *Moment, h *Hold, q Question) {
 	h.demand = demandAsked
 	q.Hold = h
-	m.send(Send{Request: &q, Patience: m.askPatience()})
+	m.send(lk, Send{Request: &q, Patience: m.askPatience()})
 }
 
 // Unproven is the event that the process does not know whether messages arrive: those of the lock's channel, or of its inbox.
@@ -74,14 +74,11 @@ type Question struct {
 	Channel, Message string // of the echo; empty: there is none
 }
 
-// Of is the lock.
-func (q *Question) Of() *Lock { return q.Hold.lock }
-
 func (q *Question) Replied(m *Moment, _ *Copy, r *Reply) {
 	h := q.Hold
 	if r.Wanted {
-		h.lock.wanted(m, h, "")
-		for _, other := range h.lock.Holds() {
+		h.Lock.wanted(m, h, "")
+		for _, other := range h.Lock.Holds() {
 			other.tellWanted(m)
 		}
 	} else if h.demand == demandAsked { // and no message has told of one meanwhile

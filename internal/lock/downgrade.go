@@ -94,7 +94,7 @@ func (d *Downgrade) converted(m *Moment, reply *Reply) {
 // find that it is over.
 func (h *Hold) becomeReader() *Hold {
 	r := &Hold{
-		lock: h.lock, Terms: h.Terms, Kind: ReadKind, Number: h.Number,
+		Lock: h.Lock, Terms: h.Terms, Kind: ReadKind, Number: h.Number,
 		phase: held, origin: byDowngrade, extended: h.extended, unlocked: h.unlocked, watch: h.watch, Turn: h.Turn, token: h.token,
 		copies:   copies{unclear: h.stray()},
 		Deadline: h.Deadline, tenure: h.tenure, renewed: h.renewed, roundTrip: h.roundTrip,

@@ -18,14 +18,11 @@ type places struct {
 
 // Join is one request to put waiters into the queue, or back into it. It does not change once it is sent.
 type Join struct {
-	lock    *Lock
+	Lock    *Lock
 	Place   Place  // new ones, or, for those who have stood there before, the same
 	Session uint64 // in which the process hears its inbox; 0: in none
 	Tries   []*Try // of the waiters that the reply is a verdict for
 }
-
-// Of is the lock.
-func (j *Join) Of() *Lock { return j.lock }
 
 // joinBatch is how many waiters one request carries; Redis is busy with it for about a
 // microsecond and a half per waiter.
@@ -42,7 +39,7 @@ func (lk *Lock) join(m *Moment) {
 	if lk.places.joining != nil {
 		return
 	}
-	j := &Join{lock: lk, Place: NewPlace}
+	j := &Join{Lock: lk, Place: NewPlace}
 	more := lk.gather(m, j, lk.firstWithoutPlace())
 	if more {
 		lk.missed.add(missedPlaces) // for the next request
@@ -119,19 +116,19 @@ func (j *Join) send(m *Moment) {
 	for _, t := range j.Tries {
 		t.carrier, t.Patience = inJoin, patience
 	}
-	j.lock.places.joining = j
-	m.send(Send{Request: j, Patience: patience})
+	j.Lock.places.joining = j
+	m.send(j.Lock, Send{Request: j, Patience: patience})
 }
 
 // each is an event of all its tries. Another request may follow.
 func (j *Join) each(m *Moment, event func(t *Try)) {
-	if p := j.lock.places; p.joining == j {
+	if p := j.Lock.places; p.joining == j {
 		p.joining = nil
 	}
 	for _, t := range j.Tries {
 		event(t)
 	}
-	j.lock.step(m)
+	j.Lock.step(m)
 }
 
 func (j *Join) Replied(m *Moment, _ *Copy, r *Reply) {

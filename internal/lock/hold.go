@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
-	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // phase is where a hold is in its life, from its first request on.
@@ -58,7 +57,7 @@ func (p phase) owns() bool { return p == held || p == lingering }
 // before Redis has answered, because its owner id is what an unclear answer is
 // resolved by.
 type Hold struct {
-	lock   *Lock
+	Lock   *Lock // not changed
 	Terms  *Terms
 	Number uint64 // what tells its owner id from others of the process
 
@@ -88,12 +87,6 @@ type Hold struct {
 	Lingers  time.Duration // since when it lingers, after Settings.Epoch; 0: it does not
 }
 
-// Of is the lock.
-func (h *Hold) Of() *Lock { return h.lock }
-
-// Keys are those of the lock.
-func (h *Hold) Keys() *wire.Keys { return h.lock.Keys }
-
 // Leases is the youngest of the live leases; nil: there is none. Lease.Next has the others.
 func (h *Hold) Leases() *Lease { return h.leases }
 
@@ -110,14 +103,14 @@ type Limit struct {
 }
 
 // Of is the lock.
-func (l *Limit) Of() *Lock { return l.hold.lock }
+func (l *Limit) Of() *Lock { return l.hold.Lock }
 
 // Runs reports whether its caller still has the hold.
 func (l *Limit) Runs() bool { return l.hold.Limit == l }
 
 // newHold begins a claim.
 func newHold(m *Moment, lk *Lock, t *Terms, k Kind) *Hold {
-	h := &Hold{lock: lk, Terms: t, Kind: k, Number: m.world.Number(max(1, t.Permits))}
+	h := &Hold{Lock: lk, Terms: t, Kind: k, Number: m.world.Number(max(1, t.Permits))}
 	h.Item.Value = h
 	return h
 }
@@ -132,7 +125,7 @@ func (h *Hold) Rest(now time.Time) time.Duration {
 func (h *Hold) IsStanding() bool { return h.phase == standing }
 
 // Converting reports whether a downgrade is to make h, and Redis has not answered it: which side it has is not known.
-func (h *Hold) Converting() bool { return h.lock.shared.converts(h) }
+func (h *Hold) Converting() bool { return h.Lock.shared.converts(h) }
 
 // Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
 func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {

@@ -120,7 +120,7 @@ func (l *Lease) EndWasSet(now time.Time) bool {
 // grant adds a lease to h, granted at that time after Settings.Epoch.
 func (h *Hold) grant(by *By, mode Mode, at time.Duration) *Lease {
 	l := &Lease{
-		lock: h.lock, name: by.Name, class: by.Class, kind: by.Kind, mode: mode, token: h.token, since: at,
+		lock: h.Lock, name: by.Name, class: by.Class, kind: by.Kind, mode: mode, token: h.token, since: at,
 		hold: h, limit: h.Limit,
 	}
 	l.self = l

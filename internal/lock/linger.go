@@ -157,7 +157,7 @@ func (lk *Lock) wanted(m *Moment, h *Hold, asker string) {
 		lk.unused++
 		lk.giveUp(m, h, nil)
 	case h.phase == held && asker != "": // one of a version that does not know of WithWanted asks its holders, too
-		m.send(Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience()})
+		m.send(lk, Send{Request: &Busy{Hold: h, Asker: asker}, Patience: m.askPatience()})
 	}
 }
 
@@ -173,9 +173,6 @@ type Busy struct {
 	Hold  *Hold
 	Asker string // the owner id of the TryLock
 }
-
-// Of is the lock.
-func (b *Busy) Of() *Lock { return b.Hold.lock }
 
 // Nothing comes of it, whatever becomes of it.
 

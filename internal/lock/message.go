@@ -49,9 +49,9 @@ func (e *Expected) Locks() (all []*Lock) {
 	claims := slices.SortedFunc(maps.Values(e.claims), func(a, b *Hold) int { return cmp.Compare(a.Number, b.Number) })
 	known := make(map[*Lock]bool, len(claims))
 	for _, h := range claims {
-		if !known[h.lock] {
-			known[h.lock] = true
-			all = append(all, h.lock)
+		if !known[h.Lock] {
+			known[h.Lock] = true
+			all = append(all, h.Lock)
 		}
 	}
 	return all

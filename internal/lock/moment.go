@@ -131,9 +131,10 @@ func (m *Moment) effects() *Effects {
 	return m.Room
 }
 
-// send adds a request.
-func (m *Moment) send(s Send) {
+// send adds a request of a lock.
+func (m *Moment) send(lk *Lock, s Send) {
 	x := m.effects()
+	s.Lock = lk
 	x.Sends = append(x.Sends, s)
 }
 
@@ -255,6 +256,7 @@ type Counts struct{ Troubles, Polls uint64 }
 
 // Send is a request to be sent. What it says is in its fields.
 type Send struct {
+	Lock     *Lock
 	Request  Request
 	Copy     Copy
 	Patience time.Duration

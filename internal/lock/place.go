@@ -16,13 +16,10 @@ const KeepBatch = 500
 // patience after which a silent one is dropped; the first of them asks for the lock
 // itself now and then, which keeps its place as well.
 type Keep struct {
-	lock    *Lock
+	Lock    *Lock
 	Claims  []*Hold
 	Session uint64 // in which the process hears its inbox; 0: in none
 }
-
-// Of is the lock.
-func (r *Keep) Of() *Lock { return r.lock }
 
 // keepAll finds out which waiters of a fair lock have lost their place, or have
 // been granted the lock unheard.
@@ -41,14 +38,14 @@ func (lk *Lock) keepAll(m *Moment) {
 // Keep is the event that the places of claims are to be kept.
 func (lk *Lock) Keep(m *Moment, claims []*Hold) {
 	lk.places.keeping++
-	m.send(Send{
-		Request:  &Keep{lock: lk, Claims: claims, Session: m.session()},
+	m.send(lk, Send{
+		Request:  &Keep{Lock: lk, Claims: claims, Session: m.session()},
 		Patience: m.askPatience(),
 	})
 }
 
 func (r *Keep) Replied(m *Moment, c *Copy, reply *Reply) {
-	lk := r.lock
+	lk := r.Lock
 	for i, h := range r.Claims {
 		switch {
 		case h.bid == nil:
@@ -67,7 +64,7 @@ func (r *Keep) Replied(m *Moment, c *Copy, reply *Reply) {
 func (r *Keep) Overdue(m *Moment, c *Copy) { r.end(m, c) }
 
 func (r *Keep) Stranded(m *Moment, c *Copy) {
-	r.lock.missed.add(missedGrants)
+	r.Lock.missed.add(missedGrants)
 	r.end(m, c)
 }
 
@@ -75,11 +72,11 @@ func (r *Keep) Stranded(m *Moment, c *Copy) {
 func (r *Keep) end(m *Moment, c *Copy) {
 	if c.flight != landed {
 		c.flight = landed
-		p := r.lock.places
+		p := r.Lock.places
 		p.keeping--
 		p.awaited = max(p.awaited-1, 0)
 	}
-	r.lock.join(m)
+	r.Lock.join(m)
 }
 
 // toldOfPlace looks what has become of the place of h. The first waiter, or one that has been granted the lock without
@@ -107,7 +104,7 @@ func (lk *Lock) comeBack(m *Moment) {
 	if lk.places.awaited > 0 || lk.alarm == alarmPause || !lk.missed.take(missedLosses) {
 		return
 	}
-	j := &Join{lock: lk, Place: SamePlace}
+	j := &Join{Lock: lk, Place: SamePlace}
 	for w := lk.waiters.tail; w != nil && len(j.Tries) < joinBatch; w = w.prev {
 		b := w.bid
 		if b == nil || !b.lost {

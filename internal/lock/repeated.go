@@ -43,7 +43,7 @@ func (r *Repeated) Trouble() error { return r.trouble }
 // isFor makes r the request about h.
 func (r *Repeated) isFor(m *Moment, h *Hold, x Request) {
 	now := m.Now()
-	r.lock, r.Hold, r.request, r.lease = h.lock, h, x, h.leases
+	r.lock, r.Hold, r.request, r.lease = h.Lock, h, x, h.leases
 	r.patient = now.Add(m.patienceFor(h.Terms.TTL))
 	r.lapsed = !validity.Valid(now, h.Deadline)
 }
@@ -55,7 +55,7 @@ func (r *Repeated) send(m *Moment, trace any) {
 		patience = r.patient.Sub(m.Now()) // Unlock's, over all copies
 	}
 	r.flying++
-	m.send(Send{Request: r.request, Copy: Copy{Generation: r.generation}, Patience: patience, Dial: m.dialFor(r.Hold.Terms, full-patience), Trace: trace})
+	m.send(r.lock, Send{Request: r.request, Copy: Copy{Generation: r.generation}, Patience: patience, Dial: m.dialFor(r.Hold.Terms, full-patience), Trace: trace})
 }
 
 // endsWith records that a request has ended. It reports whether its answer counts: r is not settled, and c is a

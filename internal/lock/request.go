@@ -9,8 +9,6 @@ import (
 // Request is one request to Redis: a *Try, *Join, *Release, *Downgrade, *Keep, *Question or *Busy. It may be executed late, twice or
 // never. What it says is in its fields, of which the shell makes keys and arguments. What becomes of it are events of its lock.
 type Request interface {
-	Of() *Lock
-
 	// Replied is the event that a copy of the request has ended, once for each.
 	Replied(m *Moment, c *Copy, r *Reply)
 	// Overdue is the event that a reply takes longer than its patience.
@@ -217,7 +215,7 @@ func (t *Try) end(m *Moment) {
 
 // abandon has the claim asked for again, which finds the same grant; or given up if its caller has left.
 func (t *Try) abandon(m *Moment) {
-	lk, b := t.Hold.lock, t.Hold.bid
+	lk, b := t.Hold.Lock, t.Hold.bid
 	b.current, b.notice = nil, nil
 	if b.waiter == nil {
 		lk.undoLeft(m, t.Hold, false)
@@ -237,13 +235,13 @@ func (t *Try) sendTo(m *Moment, trace any) {
 	if t.Place == NoPlace {
 		s.Dial = m.dialFor(t.Hold.Terms, full-t.Patience)
 	}
-	m.send(s)
+	m.send(t.Hold.Lock, s)
 }
 
 // overdue is for a reply that takes too long. It ends the wait of TryLocks. For other callers
 // the same claim is requested over another connection, since this one may be dead.
 func (t *Try) overdue(m *Moment) {
-	lk, b := t.Hold.lock, t.Hold.bid
+	lk, b := t.Hold.Lock, t.Hold.bid
 	if b == nil || b.current != t {
 		return
 	}

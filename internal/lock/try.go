@@ -32,9 +32,6 @@ const (
 	inSweep         // one script for several locks
 )
 
-// Of is the lock.
-func (t *Try) Of() *Lock { return t.Hold.lock }
-
 // Deaf reports whether the process had no inbox when t was sent.
 func (t *Try) Deaf() bool { return t.session == 0 }
 
@@ -119,23 +116,23 @@ func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 // Replied is for a request alone. One of a *Join ends with that.
 func (t *Try) Replied(m *Moment, _ *Copy, r *Reply) {
 	t.replied(m, r)
-	t.Of().step(m)
+	t.Hold.Lock.step(m)
 }
 
 func (t *Try) Overdue(m *Moment, _ *Copy) {
 	t.overdue(m)
-	t.Of().step(m)
+	t.Hold.Lock.step(m)
 }
 
 func (t *Try) Stranded(m *Moment, _ *Copy) {
 	t.stranded(m)
-	t.Of().step(m)
+	t.Hold.Lock.step(m)
 }
 
 // replied handles the end of the request.
 func (t *Try) replied(m *Moment, r *Reply) {
 	h := t.Hold
-	lk := h.lock
+	lk := h.Lock
 	if t.flight == underWay {
 		defer t.end(m)
 	}

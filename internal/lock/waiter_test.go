@@ -57,7 +57,7 @@ func TestBid_TheNextTryLockHasItsOwnTime(t *testing.T) {
 	first, next := &Waiter{By: tryLock, Once: true}, &Waiter{By: tryLock, Once: true}
 	l := new(Lock)
 	l.Init(MutexKind, nil, nil)
-	l.bid = &Bid{claim: &Hold{lock: l, Terms: terms, phase: standing}, waiter: first, asks: 1}
+	l.bid = &Bid{claim: &Hold{Lock: l, Terms: terms, phase: standing}, waiter: first, asks: 1}
 	l.onces = 2
 	l.waiters.push(next)
 	l.leaveBid(nil, first)
@@ -71,9 +71,9 @@ func TestSharedHolds_GrantLooksAtNone(t *testing.T) {
 	l := new(Lock)
 	l.Init(SemaphoreKind, nil, nil)
 	for range 100 {
-		l.addShared(&Hold{lock: l, Kind: SemaphoreKind})
+		l.addShared(&Hold{Lock: l, Kind: SemaphoreKind})
 	}
-	h := &Hold{lock: l, Kind: SemaphoreKind}
+	h := &Hold{Lock: l, Kind: SemaphoreKind}
 	if n := testing.AllocsPerRun(10, func() { l.displace(nil, h) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -115,7 +115,7 @@ func (roomy) Room() *Effects { return new(Effects) }
 // What is to run for a lock is what its state wants when an event ends, whatever the event has changed on the way.
 func TestWants_FollowTheState(t *testing.T) {
 	l := new(Lock)
-	h := &Hold{lock: l, phase: held}
+	h := &Hold{Lock: l, phase: held}
 	r := &Repeated{lock: l, copies: copies{flying: maxCopies}} // nothing is sent when its pause is over
 	event := func(step func(m *Moment)) *Effects {
 		m := new(Moment)

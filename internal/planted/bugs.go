@@ -28,7 +28,7 @@ var Bugs = []Bug{
 	{Name: "deadline from the reply's time", Quick: true, By: "claim without hold", Edits: []Edit{{"internal/lock/try.go",
 		"lk.granted(m, h, r.Sent, h.Terms.TTL", "if BUG {\n\t\t\tr.Sent = m.Now()\n\t\t}\n\t\tlk.granted(m, h, r.Sent, h.Terms.TTL"}}},
 	{Name: "renewals trusted from the reply", By: "claim without hold", In: "-shape one-server", Edits: []Edit{{"internal/engine/renew.go",
-		"entryOf(h.Of()).prolonged(h, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\tentryOf(h.Of()).prolonged(h, reply.Sent, r.ttl)"}}},
+		"entryOf(h.Lock).prolonged(h, reply.Sent, r.ttl)", "if BUG {\n\t\t\t\treply.Sent = time.Now()\n\t\t\t}\n\t\t\tentryOf(h.Lock).prolonged(h, reply.Sent, r.ttl)"}}},
 	{Name: "deadline ignored", Quick: true, By: "claim without hold", Edits: []Edit{{"internal/validity/validity.go",
 		"return sent.Add(ttl - Margin(ttl))", "if BUG {\n\t\treturn sent.Add(10 * ttl)\n\t}\n\treturn sent.Add(ttl - Margin(ttl))"}}},
 	{Name: "Valid goes by the timer alone", Quick: true, By: "claim without hold|overlap", In: "-more stalls", Edits: []Edit{{"internal/lock/lease.go",
@@ -117,7 +117,7 @@ var Bugs = []Bug{
 	{Name: "Close leaves the lock", By: "left locked", Edits: []Edit{{"internal/lock/loss.go",
 		"Because(Closed)), How: ByClose})\n", "Because(Closed)), How: ByClose})\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 	{Name: "Close does not wait for a dead connection's request", By: "left locked", Edits: []Edit{{"internal/engine/entry.go",
-		"func (s *sent) Stranded(*command.Call) {\n", "func (s *sent) Stranded(*command.Call) {\n\tif _, ok := s.of.(*lock.Try); BUG && ok {\n\t\teng := entryOf(s.of.Of()).engine\n" +
+		"func (s *sent) Stranded(*command.Call) {\n", "func (s *sent) Stranded(*command.Call) {\n\tif _, ok := s.of.(*lock.Try); BUG && ok {\n\t\teng := s.entry.engine\n" +
 			"\t\teng.report(lock.CloseReport{More: -1})\n\t\truntime.Gosched() // computing takes no time here\n\t\tdefer eng.report(lock.CloseReport{More: 1})\n\t}\n"},
 		{"internal/engine/entry.go", "import (\n", "import (\n\t\"runtime\"\n"}}},
 	{Name: "a keep makes a place", By: "queue|order|forsaken place|left behind", Edits: []Edit{{"scripts/keep.lua",
@@ -164,7 +164,7 @@ var Bugs = []Bug{
 	{Name: "a process that frees its own lock is not told", By: "not told", In: "-shape fail-over", Edits: []Edit{{"inspect.go",
 		"\tif code == 1 {\n", "\tif code == 1 && !BUG {\n"}}},
 	{Name: "a renewal that finds nothing is no loss", By: "not told", In: "-shape fail-over", Edits: []Edit{{"internal/engine/renew.go",
-		"entryOf(h.Of()).notFound(h, lock.LostDeleted)", "if !BUG {\n\t\t\t\tentryOf(h.Of()).notFound(h, lock.LostDeleted)\n\t\t\t}"}}},
+		"entryOf(h.Lock).notFound(h, lock.LostDeleted)", "if !BUG {\n\t\t\t\tentryOf(h.Lock).notFound(h, lock.LostDeleted)\n\t\t\t}"}}},
 	{Name: "WithoutOwner keeps the lease", Quick: true, By: "overlap", Edits: []Edit{{"lease.go",
 		"\treturn engine.WithoutOwner(ctx)\n", "\tif BUG {\n\t\treturn ctx\n\t}\n\treturn engine.WithoutOwner(ctx)\n"}}},
 	{Name: "a reader may become a writer", By: "upgrade", Edits: []Edit{{"internal/lock/shared.go",

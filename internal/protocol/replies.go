@@ -24,7 +24,7 @@ func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) 
 	case *lock.Keep:
 		return readPlaces(x, r)
 	case *lock.Question:
-		return p.readDemand(x.Of(), r)
+		return p.readDemand(x.Hold.Lock, r)
 	}
 	return unread(r)
 }
@@ -126,7 +126,7 @@ func (p *Process) readRelease(h *lock.Hold, r command.Reply) lock.Reply {
 	case !ok:
 		return unexpected(x, r.Value)
 	case n >= 0:
-		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(h.Keys())
+		x.Says, x.Wanted = lock.Done, n > 0 && n > p.Knows.OwnListeners(h.Lock.Keys)
 	case n == ReleaseCrowded:
 		x.Says = lock.Crowded
 	case n == ReleaseStolen:

@@ -94,14 +94,14 @@ func tail(h *lock.Hold) string {
 // right names the key beside the lock's that h ends with.
 func (p *Process) right(h *lock.Hold) string {
 	if h.Terms.Permits > 0 {
-		return wire.PermitSet(h.Keys().Lock.(string))
+		return wire.PermitSet(h.Lock.Keys.Lock.(string))
 	}
-	return wire.ReadRight(h.Keys().Lock.(string), p.id(h))
+	return wire.ReadRight(h.Lock.Keys.Lock.(string), p.id(h))
 }
 
 // FairChannel is where Redisson tells a fair waiter that it is next.
 func (p *Process) FairChannel(h *lock.Hold) string {
-	return wire.FairChannel(h.Keys().Channel(), p.id(h))
+	return wire.FairChannel(h.Lock.Keys.Channel(), p.id(h))
 }
 
 // offer is the argument of the release scripts that says how to grant the lock to the next waiter.
@@ -115,7 +115,7 @@ func (p *Process) offer(h *lock.Hold) any {
 // withKeys begins the arguments of a script for h with its keys, in a room. The order is that of all
 // scripts that take one hold; what only some calls need stands last: the tombstones, and the fencing counter.
 func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Script, tombstones bool) []any {
-	keys := h.Keys()
+	keys := h.Lock.Keys
 	args := append(script.Begin(room), keys.Lock, keys.Queue, keys.Deadlines)
 	if kinds[h.Kind].right {
 		args = append(args, p.right(h))
@@ -165,7 +165,7 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 	script := kinds[h.Kind].acquire
 	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, terms.waits[t.Place][deaf])
 	if h.Terms.Fencing {
-		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Keys()))
+		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Lock.Keys))
 	}
 	if h.Terms.Permits > 0 {
 		args = append(args, terms.Total, p.permits(h))
@@ -214,12 +214,12 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 	h := r.Hold
 	k := kinds[h.Kind]
 	stays := wire.OwnerID(cmp.Or(r.Stay.Owners, p.Owners), r.Stay.Number, wire.Marks{Writes: k.writes})
-	args := append(Stay.Begin(room), h.Keys().Lock, h.Keys().Queue, h.Keys().Deadlines, h.Keys().Tombstones)
+	args := append(Stay.Begin(room), h.Lock.Keys.Lock, h.Lock.Keys.Queue, h.Lock.Keys.Deadlines, h.Lock.Keys.Tombstones)
 	if k.right {
-		args = append(args, p.right(h), wire.ReadRight(h.Keys().Lock.(string), stays))
+		args = append(args, p.right(h), wire.ReadRight(h.Lock.Keys.Lock.(string), stays))
 	}
 	args = command.CountKeys(args)
-	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Stay.Rest), p.Publish, h.Keys().Channel(), burial(r))
+	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Stay.Rest), p.Publish, h.Lock.Keys.Channel(), burial(r))
 }
 
 // burial is for how many milliseconds a late acquire is to be refused; 0 where none can be under way.
@@ -234,7 +234,7 @@ func burial(r *lock.Release) int64 {
 func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) {
 	k, script := kinds[h.Kind], Attach
 	before := wire.OwnerID(t.Giver, t.Number(), wire.Marks{Writes: k.writes})
-	args := []any{h.Keys().Lock, h.Keys().Queue, h.Keys().Tombstones}
+	args := []any{h.Lock.Keys.Lock, h.Lock.Keys.Queue, h.Lock.Keys.Tombstones}
 	if k.right {
 		args = append(args, p.right(h))
 	}
@@ -242,7 +242,7 @@ func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) 
 	case t.Permits > 0:
 		script, before = PermitAttach, wire.PermitsID(t.Giver, t.Number(), t.Permits)
 	case k.right:
-		args = append(args, wire.ReadRight(h.Keys().Lock.(string), before))
+		args = append(args, wire.ReadRight(h.Lock.Keys.Lock.(string), before))
 	}
 	return script, script.Args(len(args), append(args, p.id(h), TermsOf(h.Terms).ms, before)...)
 }
@@ -255,7 +255,7 @@ func (p *Process) Downgrade(room *command.Room, d *lock.Downgrade) (*command.Scr
 
 // Join is the request that puts waiters into a queue.
 func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
-	k := j.Of().Keys
+	k := j.Lock.Keys
 	args := make([]any, 0, 6+len(j.Tries))
 	args = append(args, k.Lock, k.Queue, k.Deadlines, k.Tombstones, p.stand(j.Place, j.Session == 0), p.Owners)
 	for _, t := range j.Tries {
@@ -266,7 +266,7 @@ func (p *Process) Join(j *lock.Join) (*command.Script, []any) {
 
 // Keep is the request that keeps places.
 func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
-	k := r.Of().Keys
+	k := r.Lock.Keys
 	args := make([]any, 0, 5+len(r.Claims))
 	args = append(args, k.Lock, k.Queue, k.Deadlines, p.stand(lock.SamePlace, r.Session == 0), p.Owners)
 	for _, h := range r.Claims {
@@ -277,7 +277,7 @@ func (p *Process) Keep(r *lock.Keep) (*command.Script, []any) {
 
 // Question is the request whether another process waits.
 func (p *Process) Question(q *lock.Question) (*command.Script, []any) {
-	k := q.Hold.Keys()
+	k := q.Hold.Lock.Keys
 	return Demand, Demand.Args(1, k.Queue, p.Publish, k.Channel(), q.Channel, q.Message, p.Owners)
 }
 
@@ -297,7 +297,7 @@ func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Scri
 // Busy is the answer to a TryLock that asks.
 func (p *Process) Busy(b *lock.Busy) (*command.Script, []any) {
 	inbox, message := wire.BusyFor(b.Asker)
-	return Busy, Busy.Args(1, b.Hold.Keys().Lock, p.id(b.Hold), inbox, message)
+	return Busy, Busy.Args(1, b.Hold.Lock.Keys.Lock, p.id(b.Hold), inbox, message)
 }
 
 // Renew is the request that sets the TTL of holds to at least ttl. All are read holds, or none is.
@@ -305,7 +305,7 @@ func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script
 	script := RenewScript(holds[0].Kind)
 	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
-		list = append(list, h.Keys().Lock)
+		list = append(list, h.Lock.Keys.Lock)
 		if kinds[h.Kind].right {
 			list = append(list, p.right(h))
 		}
@@ -330,7 +330,7 @@ func (p *Process) AcquireTogether(tries []*lock.Try) (*command.Script, []any) {
 	args := []any{p.Owners}
 	var keys []any
 	for _, t := range tries {
-		k := t.Hold.Keys()
+		k := t.Hold.Lock.Keys
 		keys = append(keys, k.Lock, k.Queue, k.Deadlines, k.Tombstones)
 		args = append(args, tail(t.Hold), TermsOf(t.Hold.Terms).ms)
 	}

@@ -93,7 +93,7 @@ func traced(file, name string) ([]byte, error) {
 	insert(tree.Name.End(), "; import journey \""+recorder+"\"")
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
-			insert(f.Body.Lbrace+1, fmt.Sprintf("journey.In(%q); ", name))
+			insert(f.Body.Lbrace+1, fmt.Sprintf("journey.In(%q, %q); ", name, f.Name.Name))
 		}
 	}
 	out.Write(text[done:])

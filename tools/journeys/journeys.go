@@ -20,7 +20,7 @@ var journeys = []journey{
 	{"a lingering Unlock", "lock lingering, quiet, start, unlock lingering"},
 }
 
-// take lets the journey happen in a world of its own, and returns its files in the order of the visits.
+// take lets the journey happen in a world of its own, and returns its visits in their order.
 func (j journey) take(binary string) (visits []string, err error) {
 	w, err := newWorld(binary)
 	if err != nil {

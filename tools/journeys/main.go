@@ -3,7 +3,7 @@
 //
 //	go run ./tools/journeys docs/internals/ARCHITECTURE.md
 //
-// Without an argument it prints the table. With -v it prints each journey, file by file.
+// Without an argument it prints the table. With -v it prints each journey, file by file, with the functions that are called there.
 //
 // It builds a program with a copy of the library whose functions record that they begin, and lets it lock and unlock beside another
 // process. A visit begins with a call of a function in another file than that of the call before.
@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -54,7 +53,11 @@ func run(dir string, verbose bool, document string) error {
 		if verbose {
 			fmt.Printf("%s:\n\t%s\n", j.name, strings.Join(visits, "\n\t"))
 		}
-		files := slices.Compact(slices.Sorted(slices.Values(visits)))
+		files := make(map[string]bool)
+		for _, v := range visits {
+			file, _, _ := strings.Cut(v, ":")
+			files[file] = true
+		}
 		fmt.Fprintf(&table, "| %s | %d | %d |\n", j.name, len(files), len(visits))
 	}
 	if document == "" {

@@ -3,21 +3,27 @@ package trace
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
 var (
-	mu    sync.Mutex // guards the following
-	on    bool
-	stays []string
+	mu     sync.Mutex // guards the following
+	on     bool
+	visits []string // each a file, and the functions that were called in it: file:f,g
 )
 
-// In records that a function of file begins to run. What it returns is deferred, for the end of the function.
-func In(file string) {
+// In records that a function of file begins to run.
+func In(file, function string) {
 	mu.Lock()
 	defer mu.Unlock()
-	if on && (len(stays) == 0 || stays[len(stays)-1] != file) {
-		stays = append(stays, file)
+	if !on {
+		return
+	}
+	if last := len(visits) - 1; last >= 0 && strings.HasPrefix(visits[last], file+":") {
+		visits[last] += "," + function
+	} else {
+		visits = append(visits, file+":"+function)
 	}
 }
 
@@ -25,13 +31,13 @@ func In(file string) {
 func Start() {
 	mu.Lock()
 	defer mu.Unlock()
-	on, stays = true, nil
+	on, visits = true, nil
 }
 
-// Stop ends that, and returns the files in the order of their visits. More calls return the same.
+// Stop ends that, and returns the visits in their order. More calls return the same.
 func Stop() []string {
 	mu.Lock()
 	defer mu.Unlock()
 	on = false
-	return slices.Clone(stays)
+	return slices.Clone(visits)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -20,7 +21,7 @@ func (e *entry) checkNow() {
 		if h.Converting() {
 			continue // which side Redis has is not known; the answer to the downgrade says it
 		}
-		call := e.engine.newRenewal(h.Rest(now), h)
+		call := e.engine.newRenewal(protocol.RenewScript(h.Kind), h.Rest(now), h)
 		e.engine.Executor.Submit(now, call) // refused only once Close has ended all holds
 	}
 }

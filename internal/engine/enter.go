@@ -152,7 +152,7 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 	}
 	var label *string
 	var under context.Context
-	if carries(ctx) {
+	if ctx.Value(carriesKey{}) != nil {
 		if carriesLeases(ctx) {
 			under = ctx
 			if lease, v := h.reenter(ctx); lease != nil || v != nil {
@@ -172,7 +172,9 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 	l, v, parked := e.lock.Enter(&ev.Moment, &w.Waiter, h.engine.shut())
 	lease := (*Lease)(l)
 	if lease != nil {
-		lease.setLabelLocked(label)
+		if label != nil {
+			lease.setLabelLocked(label)
+		}
 		h.Class.granted(l.Kind(), l.Mode())
 	}
 	h.engine.end(&ev, e)
@@ -291,9 +293,12 @@ func (w *waiter) settleLocked(m *lock.Moment) {
 		w.entry.waitedLocked(w.Came, m.Age())
 	}
 	if l := w.Lease; l != nil {
-		(*Lease)(l).setLabelLocked(w.label)
-		w.h.Class.granted(l.Kind(), l.Mode())
-		if l.Mode() == lock.ByServer {
+		if w.label != nil {
+			(*Lease)(l).setLabelLocked(w.label)
+		}
+		kind, mode := l.Kind(), l.Mode()
+		w.h.Class.granted(kind, mode)
+		if mode == lock.ByServer {
 			w.entry.engine.Stats.Granted.Add(1)
 		}
 	}

@@ -180,7 +180,10 @@ func (eng *Engine) perform(ev *event) {
 				eng.Journal.GaveUp(name, eng.explain(name, f.Verdict))
 			}
 		}
-		x.Empty()
+		*x = lock.Effects{
+			Sends: emptied(x.Sends), Limits: emptied(x.Limits), Pauses: emptied(x.Pauses), Answers: emptied(x.Answers),
+			Wanted: emptied(x.Wanted), Ends: emptied(x.Ends), GaveUp: emptied(x.GaveUp),
+		}
 		rooms.Put(x)
 	}
 	if after == nil {
@@ -198,6 +201,16 @@ func (eng *Engine) perform(ev *event) {
 	for _, c := range after.unsent { // likewise, as an answer is
 		c.Handler.Replied(c, stoppedReply)
 	}
+}
+
+// emptied keeps the memory of few.
+func emptied[T any](s []T) []T {
+	const many = 16
+	if cap(s) > many {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 // stoppedReply is the end of a request that the executor did not take, because Close has stopped it.

@@ -253,4 +253,4 @@ func (l *Lease) lapse(limited bool) {
 }
 
 // settle releases what a lease that ended early may still have in Redis.
-func (l *Lease) settle() { _ = l.unlock(context.Background(), nil) }
+func (l *Lease) settle() { _ = l.UnlockAgain(context.Background()) }

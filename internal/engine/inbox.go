@@ -50,17 +50,15 @@ func (b *inbox) Forget(h *lock.Hold) {
 	}
 }
 
-// Rely is called for a request that says whether the process hears messages, and returns its session; 0: it hears none. If it does,
-// the process stays subscribed until the request has ended: a release takes a process for dead that has said that it
-// listens and does not.
-func (b *inbox) Rely() uint64 {
+// Rely is Facts for a request that says whether the process hears messages. If it does, the process stays subscribed until the
+// request has ended: a release takes a process for dead that has said that it listens and does not.
+func (b *inbox) Rely() lock.Facts {
 	b.relying.Add(1) // before the look, since the subscriber may look at the same time
-	session := b.session()
-	if b.engine.Subscriber.Live(b.channel) {
-		return session
+	f := b.Facts()
+	if f.Inbox != lock.Heard {
+		b.relying.Add(-1)
 	}
-	b.relying.Add(-1)
-	return 0
+	return f
 }
 
 // session numbers the subscription. Messages may arrive before Subscribed has counted it.

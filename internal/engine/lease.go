@@ -70,11 +70,7 @@ func (l *Lease) labelLocked() *string {
 }
 
 // setLabelLocked gives the lease a label.
-func (l *Lease) setLabelLocked(label *string) {
-	if label != nil {
-		l.moreLocked().label = label
-	}
-}
+func (l *Lease) setLabelLocked(label *string) { l.moreLocked().label = label }
 
 // mu guards what changes.
 func (l *Lease) mu() *sync.Mutex {
@@ -260,9 +256,11 @@ func (l *Lease) LimitedTo(d time.Duration) bool {
 
 // closeLocked closes what waits for the end of a lease of one lock, and returns what is to be done outside the lock.
 func (l *Lease) closeLocked() Ended {
-	d := Ended{lease: l, end: l.in().End().Fact}
-	if x := l.few(); x != nil {
-		d.close(x, l.errLocked())
+	in := l.in()
+	shell, end := in.Shell(), in.End()
+	d := Ended{lease: l, end: end.Fact}
+	if shell != nil {
+		d.close(shell.Of.(*more), l.errLocked())
 	}
 	return d
 }

@@ -27,7 +27,7 @@ type lingers struct {
 // change is called when another hold of e lingers than before; nil: none. e comes behind the others. If there are too many, it takes
 // out the one that has lingered for longest, and returns its hold.
 func (l *lingering) change(e *entry, h *lock.Hold) (oldest *lock.Hold) {
-	x := &e.run().linger
+	x := &e.runs.linger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if x.listed {

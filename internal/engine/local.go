@@ -140,7 +140,9 @@ func (eng *Engine) at(d time.Duration) time.Time { return eng.Epoch.Add(d) }
 func (eng *Engine) ContendedNames(n int) []busiest.Count {
 	for _, e := range eng.snapshot() {
 		e.mu.Lock()
-		e.tellWaitsLocked()
+		if e.runs != nil {
+			e.tellWaitsLocked()
+		}
 		e.mu.Unlock()
 	}
 	return eng.contended.Top(n, minute(time.Since(eng.Epoch)))
@@ -188,9 +190,6 @@ func (e *entry) waitedLocked(came, at time.Duration) {
 // callers that take turns only count.
 func (e *entry) tellWaitsLocked() {
 	r, all := e.runs, 0
-	if r == nil {
-		return
-	}
 	for i, n := range r.waits {
 		if all += int(n); n > 0 {
 			e.engine.waits[i].Add(uint64(n))

@@ -20,8 +20,6 @@ import (
 // that.
 type carriesKey struct{}
 
-func carries(ctx context.Context) bool { return ctx.Value(carriesKey{}) != nil }
-
 // leasesKey asks a context whether it carries any lease.
 type leasesKey struct{}
 
@@ -97,7 +95,9 @@ func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *lock.Verdict)
 		return nil, held, v
 	}
 	lease = (*Lease)(l)
-	lease.setLabelLocked(outer.labelLocked())
+	if label := outer.labelLocked(); label != nil {
+		lease.setLabelLocked(label)
+	}
 	h.Class.granted(l.Kind(), l.Mode())
 	return lease, true, nil
 }

@@ -147,6 +147,7 @@ func TestLingering_EachOfTheOldestOnce(t *testing.T) {
 	var l lingering
 	holds, entries := make([]lock.Hold, mostLingering+3), make([]entry, mostLingering+3)
 	for i := range holds {
+		entries[i].run()
 		oldest := l.change(&entries[i], &holds[i])
 		var want *lock.Hold
 		if over := i - mostLingering; over >= 0 {

@@ -48,7 +48,7 @@ func (eng *Engine) renew(due []*lock.Hold) {
 				claims := holds[:n:n]
 				key.queue.do(func(m *lock.Moment) { key.queue.lock.Keep(m, claims) })
 			} else {
-				calls = append(calls, eng.newRenewal(key.ttl, holds[:n:n]...))
+				calls = append(calls, eng.newRenewal(key.script, key.ttl, holds[:n:n]...))
 			}
 		}
 	}
@@ -82,12 +82,12 @@ type renewRequest struct {
 	again  atomic.Bool // another request asks for the same
 }
 
-func (eng *Engine) newRenewal(ttl time.Duration, holds ...*lock.Hold) *command.Call {
+// newRenewal makes the request by a script that is for all of these holds.
+func (eng *Engine) newRenewal(script *command.Script, ttl time.Duration, holds ...*lock.Hold) *command.Call {
 	r := &renewRequest{engine: eng, ttl: ttl, holds: holds}
-	script, args := eng.Process.Renew(ttl, holds...)
 	r.call = command.Call{
 		Script:   script,
-		Args:     args,
+		Args:     eng.Process.Renew(script, ttl, holds...),
 		Handler:  r,
 		Patience: eng.askPatience(),
 		Lapses:   true, // the scheduler asks again
@@ -105,7 +105,7 @@ func (r *renewRequest) Replied(_ *command.Call, reply command.Reply) {
 	}
 	if len(r.holds) > 1 && deniesKey(reply.Err) { // whose is not said: the others go on
 		for _, h := range r.holds {
-			eng.Executor.Submit(time.Now(), eng.newRenewal(r.ttl, h))
+			eng.Executor.Submit(time.Now(), eng.newRenewal(r.call.Script, r.ttl, h))
 		}
 		return
 	}
@@ -179,7 +179,7 @@ func (r *renewRequest) Overdue(*command.Call) {}
 // would come too late.
 func (r *renewRequest) Stranded(*command.Call) {
 	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := entryOf(h.Lock).batchOf(h); return !ok })
-	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.ttl, live...)) {
+	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.call.Script, r.ttl, live...)) {
 		r.again.Store(true)
 	}
 }

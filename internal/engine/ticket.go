@@ -35,14 +35,14 @@ func KindOf(t *wire.Ticket) (family, side lock.Kind, known bool) {
 
 // Detach ends a lease of one lock, and leaves the lock to the ticket for d. If there is an error, a ticket says that it may work.
 func (l *Lease) Detach(ctx context.Context, d time.Duration) (*wire.Ticket, error) {
-	_, op := l.observe(ctx, !part)
-	t, err := l.detach(d, op.Trace())
+	e := l.entry()
+	_, op := l.observe(ctx, e, !part)
+	t, err := l.detach(e, d, op.Trace())
 	unlocked(op, err)
 	return t, err
 }
 
-func (l *Lease) detach(d time.Duration, trace context.Context) (*wire.Ticket, error) {
-	e := l.entry()
+func (l *Lease) detach(e *entry, d time.Duration, trace context.Context) (*wire.Ticket, error) {
 	told := e.engine.newReady()
 	var ev event
 	ev.Begin(&e.engine.world, &e.engine.Settings)

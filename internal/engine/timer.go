@@ -30,7 +30,9 @@ func (e *entry) sync(ev *event) (heard bool) {
 		heard = e.syncChannels()
 	}
 	if l.IsOver() { // nothing is left of it
-		e.tellWaitsLocked()
+		if r != nil {
+			e.tellWaitsLocked()
+		}
 		e.engine.forget(e)
 	}
 	return heard

@@ -13,18 +13,18 @@ import (
 
 // Unlock gives up the lease.
 func (l *Lease) Unlock(ctx context.Context) error {
-	ctx, op := l.observe(ctx, !part)
-	err := l.unlock(ctx, op.Trace())
+	e := l.entry()
+	ctx, op := l.observe(ctx, e, !part)
+	err := l.unlock(ctx, e, op.Trace())
 	unlocked(op, err)
 	return err
 }
 
-// UnlockAgain is Unlock of a lease that was unlocked before: it is not observed.
-func (l *Lease) UnlockAgain(ctx context.Context) error { return l.unlock(ctx, nil) }
+// UnlockAgain is Unlock that is not observed: of a lease that was unlocked before, or of a part.
+func (l *Lease) UnlockAgain(ctx context.Context) error { return l.unlock(ctx, l.entry(), nil) }
 
-// unlock is Unlock, not observed. trace is the parent of the spans of requests; nil: none.
-func (l *Lease) unlock(ctx, trace context.Context) error {
-	e := l.entry()
+// unlock is Unlock, not observed. e is the lease's entry. trace is the parent of the spans of requests; nil: none.
+func (l *Lease) unlock(ctx context.Context, e *entry, trace context.Context) error {
 	if e == nil {
 		return l.few().group.unlock(ctx)
 	}
@@ -36,8 +36,8 @@ func (l *Lease) unlock(ctx, trace context.Context) error {
 // beginUnlock begins the Unlock of a part, which is valid if it was at the time at. The function that it returns waits for the
 // answer.
 func (l *Lease) beginUnlock(ctx context.Context, at time.Time) (wait func() error) {
-	_, op := l.observe(ctx, part)
 	u := unlocking{lease: l, entry: l.entry()}
+	_, op := l.observe(ctx, u.entry, part)
 	u.begin(at, op.Trace())
 	return func() error {
 		err := u.wait()
@@ -46,9 +46,15 @@ func (l *Lease) beginUnlock(ctx context.Context, at time.Time) (wait func() erro
 	}
 }
 
-// observe begins an Unlock of l.
-func (l *Lease) observe(ctx context.Context, isPart bool) (context.Context, *telemetry.Operation) {
-	return l.Engine().Telemetry.Release(ctx, l.Subject, !isPart)
+// observe begins an Unlock of l. e is its entry; nil: it is of several locks.
+func (l *Lease) observe(ctx context.Context, e *entry, isPart bool) (context.Context, *telemetry.Operation) {
+	var eng *Engine
+	if e != nil {
+		eng = e.engine
+	} else {
+		eng = l.few().group.of.engine
+	}
+	return eng.Telemetry.Release(ctx, l.Subject, !isPart)
 }
 
 // unlocked ends op, an Unlock, with what it returns.
@@ -168,8 +174,8 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if unsettled { // Redis may still have the write side, and would deny the other
 		return l.explain(lock.Because(lock.Unavailable, lock.Downgrading))
 	}
-	script, args := e.engine.Process.Renew(ttl, h)
-	value, err := e.engine.Ask(ctx, l.Name(), Repeatable, script, args)
+	script := protocol.RenewScript(h.Kind)
+	value, err := e.engine.Ask(ctx, l.Name(), Repeatable, script, e.engine.Process.Renew(script, ttl, h))
 	if err != nil {
 		return err
 	}
@@ -245,11 +251,11 @@ func (d Ended) Announce(eng *Engine) {
 // measure measures how long a lease was held. The parts of several locks are measured as a whole,
 // and a lease taken by re-entry is a part of the first. No lock may be held.
 func (d Ended) measure(eng *Engine) {
-	l := d.lease.in()
+	l, end := d.lease.in(), endName(d.end)
 	if d.knows != nil && d.knows.whole != nil || l.Mode() == lock.Reentry {
 		return
 	}
-	eng.Telemetry.Held(d.lease.Subject, endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
+	eng.Telemetry.Held(d.lease.Subject, end, func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
 }
 
 // tell tells the whole, and cancels the contexts.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/judge"
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
@@ -181,7 +182,8 @@ func (c *caller) does() {
 		var over, unsettled bool
 		p.event(of, func(m *lock.Moment) { h, ttl, over, unsettled = of.Extend(m, l, 3*leases) })
 		if !over && !unsettled {
-			script, args := p.says.Renew(ttl, h)
+			script := protocol.RenewScript(h.Kind)
+			args := p.says.Renew(script, ttl, h)
 			c.w.flights = append(c.w.flights, &flight{p: p, extends: h, ttl: ttl, script: script, args: args, sent: c.w.now, patience: validity.AskPatience(0)})
 		}
 	case Reenters, ReentersToRead:

@@ -225,12 +225,11 @@ func (p *process) OwnListeners(keys *wire.Keys) int64 {
 	return 0
 }
 
-func (p *process) Rely() uint64 {
-	if !p.listening {
-		return 0
+func (p *process) Rely() lock.Facts {
+	if p.listening {
+		p.relying++
 	}
-	p.relying++
-	return p.session
+	return p.Facts()
 }
 
 func (p *process) Expect(h *lock.Hold) *wire.Notice { return p.expected.Add(h) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/lock"
+	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
 
@@ -61,7 +62,8 @@ func (p *process) scheduled(renew, expired []*lock.Hold) {
 			continue
 		}
 		if ttl, ok := h.Renewal(p.w.now); ok {
-			script, args := p.says.Renew(ttl, h)
+			script := protocol.RenewScript(h.Kind)
+			args := p.says.Renew(script, ttl, h)
 			p.w.flights = append(p.w.flights, &flight{p: p, renews: h, ttl: ttl, script: script, args: args, sent: p.w.now, patience: validity.AskPatience(0)})
 		}
 	}

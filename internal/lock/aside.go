@@ -40,7 +40,7 @@ func (lk *Lock) handedOver(m *Moment) {
 // stepAside reports whether the only waiter, which has just come, sends its request a moment later.
 func (lk *Lock) stepAside(m *Moment) bool {
 	a := lk.absence
-	if a == nil || a.before < AwayFor {
+	if a.before < AwayFor {
 		return false
 	}
 	left := m.set.Aside - m.Now().Sub(a.since)
@@ -52,7 +52,9 @@ func (lk *Lock) stepAside(m *Moment) bool {
 	return true
 }
 
-// returned is called when this process has the lock again, which was handed to another one.
+// What follows is called while the lock remembers that it was handed to another process.
+
+// returned is called when this process has the lock again.
 func (lk *Lock) returned(m *Moment) {
 	a := lk.absence
 	if a.since.IsZero() {
@@ -65,7 +67,7 @@ func (lk *Lock) returned(m *Moment) {
 // awaitsReturn is called when no caller waits. It reports whether the lock stays, for a caller that may come back
 // and would step aside then.
 func (lk *Lock) awaitsReturn(m *Moment) bool {
-	if lk.absence == nil || lk.life != lifeOpen {
+	if lk.life != lifeOpen {
 		return false
 	}
 	if lk.hold != nil || lk.releasing > 0 {

@@ -40,8 +40,7 @@ func (lk *Lock) bidOf(w *Waiter) *Bid {
 
 // newBid makes a claim for w.
 func (lk *Lock) newBid(m *Moment, w *Waiter) *Bid {
-	b := &Bid{claim: newHold(m, lk, w.Terms, w.Kind)}
-	b.pass(w)
+	b := &Bid{claim: newHold(m, lk, w.Terms, w.Kind), waiter: w}
 	b.claim.bid = b
 	if kinds[lk.Family].bidsEach {
 		w.bid = b

@@ -60,7 +60,9 @@ func (lk *Lock) Attached(m *Moment, h *Hold, by *By, sent time.Time, token uint6
 		return nil, Because(Unavailable, TooLate)
 	}
 	lk.attaching--
-	lk.displace(m, h)
+	if !lk.admits(h.Kind) {
+		lk.displace(m, h)
+	}
 	h.phase, h.tenure = held, m.Age()
 	if h.Terms.Fencing {
 		h.token, h.Tokens = token-1, 1 // begin gives it to the lease

@@ -94,7 +94,7 @@ func (lk *Lock) gather(m *Moment, j *Join, w *Waiter) (more bool) {
 		if b != nil && b.claim.full() {
 			continue
 		}
-		j.Tries = append(j.Tries, lk.newTry(m, w))
+		j.Tries = append(j.Tries, lk.newTry(m, w, b))
 	}
 	return w != nil
 }

@@ -12,7 +12,7 @@ import (
 func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, lastToken uint64, how Mode) {
 	w := h.bid.waiter
 	queued := lk.endBid(m, h)
-	now := m.Now()
+	now, age := m.Now(), m.Age()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
 		lk.latest.untroubled()
@@ -22,10 +22,11 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 		lk.pause(m, since)
 		return
 	}
-	lk.displace(m, h)
+	if !lk.admits(h.Kind) {
+		lk.displace(m, h)
+	}
 	lk.latest = latest{}
-	h.phase = held
-	h.tenure = m.Age()
+	h.phase, h.tenure = held, age
 	if lk.absence != nil {
 		lk.returned(m)
 	}
@@ -46,7 +47,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 // was, and one that is shared to the callers behind as well.
 func (lk *Lock) serve(m *Moment, h *Hold, w *Waiter, how Mode) {
 	lk.assign(m, h, w, how)
-	if !h.Kind.Shared() {
+	if kinds[h.Kind].company == exclusive {
 		lk.refuse(m, lk.tries+1, NotAcquired, nil) // another owner has it now
 		return
 	}
@@ -130,7 +131,7 @@ func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
 
 // giveUp gives h back to Redis.
 func (lk *Lock) giveUp(m *Moment, h *Hold, trace any) *Release {
-	converting := lk.shared.converts(h)
+	converting := h.Converting()
 	lk.without(m, h, nil)
 	r := lk.startRelease(m, h, false, trace)
 	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing

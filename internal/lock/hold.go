@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/renewal"
@@ -125,7 +126,7 @@ func (h *Hold) Rest(now time.Time) time.Duration {
 func (h *Hold) IsStanding() bool { return h.phase == standing }
 
 // Converting reports whether a downgrade is to make h, and Redis has not answered it: which side it has is not known.
-func (h *Hold) Converting() bool { return h.Lock.shared.converts(h) }
+func (h *Hold) Converting() bool { return h.origin == byDowngrade && h.Lock.shared.converts(h) }
 
 // Renewal returns the TTL that a renewal of h at now asks for; false: it is not renewed. What Extend has added is kept.
 func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
@@ -136,6 +137,29 @@ func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
 		return 0, false // the answer schedules it again
 	}
 	return max(h.Terms.TTL, h.Rest(now)), true
+}
+
+// Extend is the event that a lease is to last for at least ttl from now. It returns the TTL that is asked for, on which hold, and
+// whether it is not to be asked: the lease is over, or it is not known which side Redis has.
+func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked time.Duration, over, unsettled bool) {
+	h, over = l.hold, l.ended != nil
+	unsettled = h.Converting()
+	h.extended = h.extended || ttl > h.Terms.TTL && !unsettled && !over
+	return h, max(ttl, h.Rest(m.Now())), over, unsettled
+}
+
+// Prolonged is the event that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in
+// either order.
+func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration) {
+	if !h.phase.owns() {
+		return // what is in the schedule is its end, see owe
+	}
+	if at := m.ageOf(sent); at > h.renewed {
+		h.renewed, h.roundTrip = at, uint32(min(m.Now().Sub(sent).Microseconds(), math.MaxUint32))
+	}
+	if deadline := m.world.Schedule(h, renewal.Plan{What: renewal.Confirm, At: sent, Set: ttl, TTL: h.Terms.TTL}); deadline.After(h.Deadline) {
+		h.Deadline = deadline
+	}
 }
 
 // Slack is which part of the lease is left at now.

@@ -61,28 +61,25 @@ func (lk *Lock) unheed(m *Moment, h *Hold) {
 // linger is called when no caller of this process uses h. It reports whether h lingers.
 func (lk *Lock) linger(m *Moment, h *Hold) bool {
 	switch {
-	case h.Terms.Linger == 0, !h.unlocked, h.demand == demanded, lk.waiters.len > 0, lk.life != lifeOpen, lk.shared.converts(h), !h.reusable(m):
+	case h.Terms.Linger == 0, !h.unlocked, h.demand == demanded, lk.waiters.len > 0, lk.life != lifeOpen, h.Converting(), !h.reusable(m):
 		return false
 	case m.knows().Inbox == InboxDenied: // no process could tell this one that it wants the lock
 		return false
-	case lk.skipsLinger():
+	case lk.unused >= unusedMost && lk.skipsLinger():
 		return false
 	}
 	if other := lk.Lingering(); other != nil {
 		lk.giveUp(m, other, nil)
 	}
 	h.phase, h.Lingers = lingering, m.Age()
-	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.Rings > m.Age()+next {
+	if next := min(h.Terms.Linger, lingerLook); lk.alarm != alarmLinger || lk.Rings > h.Lingers+next {
 		lk.arm(m, alarmLinger, next) // else it comes no later, and sees since when h lingers
 	}
 	return true
 }
 
-// skipsLinger reports whether an Unlock gives the lock up that could linger, because too many idle times in a row were of no use.
+// skipsLinger is called when too many idle times in a row were of no use. It reports whether an Unlock gives the lock up that could linger.
 func (lk *Lock) skipsLinger() bool {
-	if lk.unused < unusedMost {
-		return false
-	}
 	if lk.unused++; lk.unused < unusedMost+unusedSkips {
 		return true
 	}

@@ -24,7 +24,8 @@ import (
 //	Unsure                        the inbox begins to be heard, or is denied  below
 //	WakeUp                        the timer: poll, TTL of the holder, pause   poll.go
 //	Resume                        the timer of a release                      repeated.go
-//	NotFound, Expire, Prolonged   a renewal or the deadline                   loss.go
+//	Extend, Prolonged             a longer lease is wanted, or granted        hold.go
+//	NotFound, Expire              a renewal or the deadline                   loss.go
 //	ReachLimit                    the end by WithMaxHold                      loss.go
 //	Unlock, UnlockAgain, GiveBack the holder is done                          lease.go
 //	Watch, Look                   a caller wants to know of others            demand.go
@@ -168,7 +169,7 @@ func (lk *Lock) noWaiters(m *Moment) {
 		return // its alarm is on
 	}
 	lk.disarm()
-	if lk.awaitsReturn(m) {
+	if lk.absence != nil && lk.awaitsReturn(m) {
 		return
 	}
 	if lk.hold == nil && lk.shared.none() && lk.releasing == 0 && lk.attaching == 0 && lk.life != lifeOver {
@@ -240,6 +241,20 @@ func (lk *Lock) Holds() []*Hold {
 		all = append(all, lk.hold)
 	}
 	return all
+}
+
+// admits reports whether a hold of kind k can be beside those of the process.
+func (lk *Lock) admits(k Kind) bool {
+	return lk.hold == nil && (lk.shared.none() || k.Shared())
+}
+
+// take adds h, which has just been granted, to what the process holds.
+func (lk *Lock) take(h *Hold) {
+	if kinds[h.Kind].company != exclusive {
+		lk.addShared(h)
+	} else {
+		lk.hold = h
+	}
 }
 
 // Held is the hold that excludes all other owners; nil: there is none.

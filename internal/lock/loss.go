@@ -1,9 +1,6 @@
 package lock
 
 import (
-	"math"
-	"time"
-
 	"github.com/holdfast-go/holdfast/internal/renewal"
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
@@ -55,13 +52,10 @@ func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
 	}
 }
 
-// displace ends the holds beside which h has been granted. The order of the replies does not say which of
+// displace ends the holds beside which h has been granted, and which do not admit it. The order of the replies does not say which of
 // them Redis has now. So these are released, each by its owner id, with the place that it may have got again. If
 // it was h that was deleted, its renewal finds out.
 func (lk *Lock) displace(m *Moment, h *Hold) {
-	if h.Kind.Shared() && lk.hold == nil {
-		return // it can be beside all others, which may be many
-	}
 	for _, x := range lk.Holds() {
 		if x.Kind.Shared() && h.Kind.Shared() {
 			continue // they can be beside each other
@@ -105,7 +99,7 @@ func (lk *Lock) overslept(m *Moment, h *Hold) {
 // closeHold releases h, whose leases end with ErrClosed. If the time of h is over, it ends as it does by the
 // timer, which did not run.
 func (lk *Lock) closeHold(m *Moment, h *Hold) {
-	leased, converting := h.leases != nil, lk.shared.converts(h)
+	leased, converting := h.leases != nil, h.Converting()
 	if leased && !m.Now().Before(h.leases.Deadline()) {
 		lk.overslept(m, h)
 		return
@@ -130,29 +124,6 @@ func (lk *Lock) Deleted(m *Moment) {
 func (lk *Lock) NotFound(m *Moment, h *Hold, reason Reason) {
 	lk.lose(m, h, reason)
 	lk.step(m)
-}
-
-// Extend is the event that a lease is to last for at least ttl from now. It returns the TTL that is asked for, on which hold, and
-// whether it is not to be asked: the lease is over, or it is not known which side Redis has.
-func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked time.Duration, over, unsettled bool) {
-	h, over = l.hold, l.ended != nil
-	unsettled = h.Converting()
-	h.extended = h.extended || ttl > h.Terms.TTL && !unsettled && !over
-	return h, max(ttl, h.Rest(m.Now())), over, unsettled
-}
-
-// Prolonged is the event that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in
-// either order.
-func (lk *Lock) Prolonged(m *Moment, h *Hold, sent time.Time, ttl time.Duration) {
-	if !h.phase.owns() {
-		return // what is in the schedule is its end, see owe
-	}
-	if at := m.ageOf(sent); at > h.renewed {
-		h.renewed, h.roundTrip = at, uint32(min(m.Now().Sub(sent).Microseconds(), math.MaxUint32))
-	}
-	if deadline := m.world.Schedule(h, renewal.Plan{What: renewal.Confirm, At: sent, Set: ttl, TTL: h.Terms.TTL}); deadline.After(h.Deadline) {
-		h.Deadline = deadline
-	}
 }
 
 // Expire is the event that a deadline in the schedule has passed.

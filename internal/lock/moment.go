@@ -18,10 +18,10 @@ type World interface {
 	Silence() error                   // why requests bring no answer
 	TokenSeen(keys *wire.Keys) uint64 // the highest fencing token of the lock that this process has seen; 0: none
 
-	// Rely returns the session in which the process hears its inbox, for a request that tells Redis so; 0: it hears none. A process
-	// that hears it does so until the effects of an event say that the request has ended (Effects.Unrelied). To look in the step and
-	// to rely after it would not do: the process can leave its inbox in between.
-	Rely() uint64
+	// Rely returns the facts for a request that tells Redis whether the process hears its inbox. A process that hears it does so until
+	// the effects of an event say that the request has ended (Effects.Unrelied). To look in the step and to rely after it would not do:
+	// the process can leave its inbox in between.
+	Rely() Facts
 
 	// Expect waits for a message to a claim that stands in a queue, or to a hold that may linger, and returns the one that has
 	// come already; nil if there is none. To look in the step and to wait after it would lose the one that comes in between.
@@ -34,7 +34,7 @@ type World interface {
 	Scheduled(h *Hold) bool
 }
 
-// Facts are what a process knows apart from its locks. An event reads them once, if at all.
+// Facts are what a process knows apart from its locks. An event reads them once, if at all, and again when it relies on them.
 type Facts struct {
 	Inbox     Inbox
 	Session   uint64        // numbers the subscriptions of the inbox, from 1 on: messages between two of them have been missed
@@ -104,23 +104,6 @@ type Effects struct {
 	Wanted []*Lease  // whose callers are to know that another owner wants the lock
 	Ends   []Ended   // leases that have ended but for Moment.Gone, in this order
 	GaveUp []Failure // releases and downgrades that have ended and Redis has not confirmed
-}
-
-// Empty takes all out, and keeps the memory of few.
-func (x *Effects) Empty() {
-	*x = Effects{
-		Sends: emptied(x.Sends), Limits: emptied(x.Limits), Pauses: emptied(x.Pauses), Answers: emptied(x.Answers),
-		Wanted: emptied(x.Wanted), Ends: emptied(x.Ends), GaveUp: emptied(x.GaveUp),
-	}
-}
-
-func emptied[T any](s []T) []T {
-	const many = 16
-	if cap(s) > many {
-		return nil
-	}
-	clear(s)
-	return s[:0]
 }
 
 // effects returns those of the event, to add to them.
@@ -211,6 +194,15 @@ func (m *Moment) knows() *Facts {
 		m.facts = m.world.Facts()
 	}
 	return &m.facts
+}
+
+// sessionFor is session for a request that wants such a place. For a waiter the process keeps its inbox until the request has ended
+// (see Try.relies).
+func (m *Moment) sessionFor(p Place) uint64 {
+	if p != NoPlace {
+		m.facts = m.world.Rely()
+	}
+	return m.session()
 }
 
 // session is the one in which the process hears its inbox; 0: it does not.

@@ -112,7 +112,7 @@ func (lk *Lock) comeBack(m *Moment) {
 		}
 		lk.missed.add(missedLosses) // until it has a verdict
 		if b.current == nil && !b.claim.full() {
-			j.Tries = append(j.Tries, lk.newTry(m, w))
+			j.Tries = append(j.Tries, lk.newTry(m, w, b))
 		}
 	}
 	if len(j.Tries) > 0 {

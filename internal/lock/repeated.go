@@ -192,7 +192,7 @@ func (r *Repeated) settle(m *Moment, v *Verdict) {
 	r.answers.end(m, v)
 	x := m.effects()
 	x.Report.More--
-	if v.Is(Unavailable) { // Redis has not confirmed it
+	if v != nil && v.Fact == Unavailable { // Redis has not confirmed it
 		f := Failure{r.lock, r.lease, v}
 		x.Report.Denied = &f
 		if !r.logged {

@@ -14,11 +14,6 @@ func (k Kind) Shared() bool { return kinds[k].company != exclusive }
 // Reenters reports whether a caller under the context of a lease shares its hold.
 func (k Kind) Reenters() bool { return kinds[k].company != beside }
 
-// admits reports whether a hold of kind k can be beside those of the process.
-func (lk *Lock) admits(k Kind) bool {
-	return lk.hold == nil && (k.Shared() || lk.shared.none())
-}
-
 // inTheWay reports whether a hold or a waiter of this process keeps a caller that does not wait from getting
 // the lock. A hold beyond its deadline does not, even if its end has not been handled yet, after a pause of the
 // process. Then the caller sends a request.
@@ -30,15 +25,6 @@ func (lk *Lock) inTheWay(k Kind, now time.Time) bool {
 		return front != nil && !front.Once && kinds[front.Kind].company != joint
 	}
 	return slices.ContainsFunc(lk.shared.all(), func(h *Hold) bool { return now.Before(h.Deadline) })
-}
-
-// take adds h, which has just been granted, to what the process holds.
-func (lk *Lock) take(h *Hold) {
-	if h.Kind.Shared() {
-		lk.addShared(h)
-	} else {
-		lk.hold = h
-	}
 }
 
 // Upgrades reports whether an owner of h that wants a lease of kind k would wait for itself.

@@ -99,6 +99,55 @@ func (lk *Lock) troubled(m *Moment, cause error) {
 	m.effects().Counts.Troubles++
 }
 
+// trouble is for a request that brought no verdict.
+func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
+	if !current {
+		// Overdue before. Another copy may be on its way; if none is allowed any more,
+		// this end of one is what the lock was waiting for.
+		if t.Hold.bid.current == nil {
+			lk.pause(m, t.Sent)
+		}
+		return
+	}
+	lk.troubled(m, r.Cause)
+	if lk.latest.trouble().requests == 1 && t.carrier != inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
+		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
+		// urgent, and while the first waiter is answered each request for some can be the first to fail.
+		lk.missed.add(missedLock | missedPlaces | missedGrants)
+		return
+	}
+	lk.refuse(m, t.n, Unavailable, r.Cause)
+	lk.pause(m, t.Sent)
+}
+
+// hopeless fails all waiters, because another request would bring the same answer. If the answer may be
+// about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
+// of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
+func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
+	lk.latest.untroubled()
+	if f == Unavailable {
+		m.effects().Counts.Troubles++
+	}
+	lk.missed.add(missedLock)
+	if t.carrier == inSweep {
+		lk.refuse(m, t.n, f, cause)
+		return
+	}
+	lk.failThose(m, func(w *Waiter) bool { return w.Terms.Fencing == t.Hold.Terms.Fencing }, f, cause)
+}
+
+// unacked undoes a grant that too few replicas have acknowledged.
+func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
+	lk.endBid(m, h)
+	lk.troubled(m, r.Cause)
+	if r.Hopeless != nil { // no WAIT, or no right to it
+		lk.fail(m, Unavailable, r.Cause)
+	}
+	lk.refuse(m, lk.tries+1, Unavailable, r.Cause)
+	lk.giveUp(m, h, nil)
+	lk.pause(m, r.Sent)
+}
+
 // Readmission is for how long requests are repeated if Redis has let the client in before and does not any more
 // (NOAUTH, WRONGPASS, NOPERM): a password or a list of rights may be about to change. It is the default lease,
 // which is how long a holder would ride that out.

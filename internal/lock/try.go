@@ -44,18 +44,18 @@ func (lk *Lock) try(m *Moment, w *Waiter) {
 		lk.missed.take(missedLock)
 		lk.disarm()
 	}
-	if b := lk.bidOf(w); b != nil && b.claim.full() {
+	b := lk.bidOf(w)
+	if b != nil && b.claim.full() {
 		// Replied comes for each, no later than go-redis gives up.
 		lk.refuse(m, lk.tries+1, Unavailable, m.world.Silence())
 		return
 	}
-	t := lk.newTry(m, w)
-	t.sendTo(m, w.Trace)
+	t := lk.newTry(m, w, b)
+	t.send(m, w.Trace)
 }
 
-// newTry makes a request for w's bid, which is made as well if there is none.
-func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
-	b := lk.bidOf(w)
+// newTry makes a request for b, the bid for w, which is made as well if there is none.
+func (lk *Lock) newTry(m *Moment, w *Waiter, b *Bid) *Try {
 	var t *Try
 	if b == nil {
 		b = lk.newBid(m, w)
@@ -63,12 +63,13 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	} else {
 		t = new(Try)
 	}
-	c := b.claim
-	if !c.stray() {
+	c, age := b.claim, m.Age()
+	if c.Terms.Fencing && !c.stray() {
 		c.Tokens = lk.tokensWanted(m, c)
 	}
 	lk.tries++
 	t.Hold, t.n, t.Sent = c, lk.tries, m.Now()
+	m.effects().Report.More++
 	switch {
 	case w.Once && b.asks == 0:
 	case w.Once:
@@ -78,33 +79,26 @@ func (lk *Lock) newTry(m *Moment, w *Waiter) *Try {
 	default:
 		t.Place = NewPlace
 	}
-	if m.rang.polls() && c.phase == standing && m.knows().Inbox == Heard && m.Age() < b.ends {
+	t.session = m.sessionFor(t.Place)
+	if c.phase == standing && m.rang.polls() && m.knows().Inbox == Heard && age < b.ends {
 		t.carrier = asPoll
 	}
-	if t.Place != NoPlace {
-		t.session = m.world.Rely()
-	} else {
-		t.session = m.session()
-	}
 	if b.stranded != 0 {
-		t.tried, b.stranded = m.ageOf(t.Sent)-b.stranded, 0
+		t.tried, b.stranded = age-b.stranded, 0
 	}
 	c.flying++
-	lk.latest.asked(m.ageOf(t.Sent))
+	lk.latest.asked(age)
 	b.current = t
-	m.effects().Report.More++
 	return t
 }
 
 // maxTokens bounds the fencing tokens that are reserved with one grant.
 const maxTokens = wire.TokensPerGrant
 
-// tokensWanted is how many fencing tokens to reserve: one for each caller that waits,
+// tokensWanted is how many fencing tokens to reserve where there are any: one for each caller that waits,
 // since the hold may be passed to them. Those not used are skipped.
 func (lk *Lock) tokensWanted(m *Moment, c *Hold) uint8 {
 	switch {
-	case !c.Terms.Fencing:
-		return 0
 	case c.Terms.Linger > 0 && m.set.Slice > 0:
 		return maxTokens // for callers to come
 	case m.set.Slice == 0, c.Terms.Fixed, !kinds[c.Kind].passes:
@@ -136,9 +130,9 @@ func (t *Try) replied(m *Moment, r *Reply) {
 	if t.flight == underWay {
 		defer t.end(m)
 	}
-	lk.answered(m, r)
 	h.ends(&t.flight)
 	h.doubt(r.Outcome)
+	lk.answered(m, r)
 	if h.bid == nil {
 		return // a copy, or a message has granted it since, or it was given up with a tombstone
 	}
@@ -170,9 +164,9 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		switch { // it may be a grant by a release, found by asking
 		case notice != nil && notice.Granted:
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
-		case t.Deaf() && h.phase == standing:
+		case h.phase == standing && t.Deaf():
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
-		case h.Kind.Shared() && m.set.Chance(int64(m.set.Turns)) == 0:
+		case kinds[h.Kind].company != exclusive && m.set.Chance(int64(m.set.Turns)) == 0:
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
 		}
 		lk.granted(m, h, r.Sent, h.Terms.TTL, r.Token, how)
@@ -194,34 +188,6 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		h.phase = over
 		lk.missed.add(missedLock)
 	}
-}
-
-// hopeless fails all waiters, because another request would bring the same answer. If the answer may be
-// about the counter of tokens, it fails only waiters that want tokens. The answer to a sweep may be about another
-// of its locks, so it fails only the waiters that it was sent for. Later waiters send a request of their own.
-func (lk *Lock) hopeless(m *Moment, t *Try, f Fact, cause error) {
-	lk.latest.untroubled()
-	if f == Unavailable {
-		m.effects().Counts.Troubles++
-	}
-	lk.missed.add(missedLock)
-	if t.carrier == inSweep {
-		lk.refuse(m, t.n, f, cause)
-		return
-	}
-	lk.failThose(m, func(w *Waiter) bool { return w.Terms.Fencing == t.Hold.Terms.Fencing }, f, cause)
-}
-
-// unacked undoes a grant that too few replicas have acknowledged.
-func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
-	lk.endBid(m, h)
-	lk.troubled(m, r.Cause)
-	if r.Hopeless != nil { // no WAIT, or no right to it
-		lk.fail(m, Unavailable, r.Cause)
-	}
-	lk.refuse(m, lk.tries+1, Unavailable, r.Cause)
-	lk.giveUp(m, h, nil)
-	lk.pause(m, r.Sent)
 }
 
 // heldByOther waits: for a grant, for a message, or for the time in which the
@@ -297,23 +263,69 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 	}
 }
 
-// trouble is for a request that brought no verdict.
-func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
-	if !current {
-		// Overdue before. Another copy may be on its way; if none is allowed any more,
-		// this end of one is what the lock was waiting for.
-		if t.Hold.bid.current == nil {
-			lk.pause(m, t.Sent)
-		}
+// stranded is for a connection that is dead: the same claim is requested over another one.
+func (t *Try) stranded(m *Moment) {
+	if t.flight != underWay {
 		return
 	}
-	lk.troubled(m, r.Cause)
-	if lk.latest.trouble().requests == 1 && t.carrier != inJoin && (r.Outcome == Unknown || r.Outcome == NotSent) && m.Now().Sub(t.Sent) < t.Patience/4 {
-		// Most likely a connection that died in the pool. The same claim again, at once. Places are not
-		// urgent, and while the first waiter is answered each request for some can be the first to fail.
-		lk.missed.add(missedLock | missedPlaces | missedGrants)
+	defer t.end(m) // when the release of what it may have been granted has begun
+	t.Hold.strands(&t.flight)
+	b := t.Hold.bid
+	if b == nil || b.current != t {
 		return
 	}
-	lk.refuse(m, t.n, Unavailable, r.Cause)
-	lk.pause(m, t.Sent)
+	m.effects().Counts.Troubles++
+	b.stranded = m.ageOf(t.Sent) - t.tried
+	t.abandon(m)
+}
+
+// end ends what lasts as long as t is under way: Close waits for it, and its process hears its inbox. Nothing that
+// is to be released depends on a dead connection.
+func (t *Try) end(m *Moment) {
+	if t.relies() {
+		m.effects().Unrelied++
+	}
+	m.effects().Report.More--
+}
+
+// abandon has the claim asked for again, which finds the same grant; or given up if its caller has left.
+func (t *Try) abandon(m *Moment) {
+	lk, b := t.Hold.Lock, t.Hold.bid
+	b.current, b.notice = nil, nil
+	if b.waiter == nil {
+		lk.undoLeft(m, t.Hold, false)
+		return
+	}
+	lk.missed.add(missedLock | missedPlaces | missedGrants)
+}
+
+// send sends it. A repetition may stay unanswered for what is left to the callers that ask once, but for a round trip.
+func (t *Try) send(m *Moment, trace any) {
+	full := m.acquirePatience(t.Hold.Terms, t.Place == NoPlace)
+	t.Patience = full
+	if t.tried > 0 {
+		t.Patience = max(full-t.tried, min(full, m.patienceFor(0)))
+	}
+	s := Send{Request: t, Patience: t.Patience, Trace: trace}
+	if t.Place == NoPlace {
+		s.Dial = m.dialFor(t.Hold.Terms, full-t.Patience)
+	}
+	m.send(t.Hold.Lock, s)
+}
+
+// overdue is for a reply that takes too long. It ends the wait of TryLocks. For other callers
+// the same claim is requested over another connection, since this one may be dead.
+func (t *Try) overdue(m *Moment) {
+	lk, b := t.Hold.Lock, t.Hold.bid
+	if b == nil || b.current != t {
+		return
+	}
+	if b.waiter != nil {
+		silence := m.world.Silence()
+		lk.troubled(m, silence)
+		lk.refuse(m, t.n, Unavailable, silence)
+	}
+	if t.Hold.bid == b && b.current == t { // else that has ended it
+		t.abandon(m)
+	}
 }

@@ -172,7 +172,7 @@ func (lk *Lock) Enter(m *Moment, w *Waiter, shut error) (l *Lease, v *Verdict, p
 	}
 	lk.park(w)
 	lk.tellWatched(m, w)
-	if w.Once || lk.waiters.len == 1 && !lk.stepAside(m) {
+	if w.Once || lk.waiters.len == 1 && (lk.absence == nil || !lk.stepAside(m)) {
 		lk.missed.add(missedLock)
 	}
 	lk.step(m)
@@ -213,7 +213,7 @@ func (lk *Lock) IsIdle() bool {
 func (lk *Lock) EnterWith(m *Moment, w *Waiter) *Try {
 	w.Once, w.Came = true, m.Age()
 	lk.park(w)
-	t := lk.newTry(m, w)
+	t := lk.newTry(m, w, nil)
 	t.carrier, t.Patience = inSweep, m.acquirePatience(w.Terms, true)
 	return t
 }

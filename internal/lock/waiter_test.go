@@ -66,16 +66,17 @@ func TestBid_TheNextTryLockHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// A grant beside others looks at none of them: a process may have thousands of permits.
-func TestSharedHolds_GrantLooksAtNone(t *testing.T) {
+// What a lock admits displaces nothing: a grant of a permit does not look at the others of the process, which may be thousands.
+func TestSharedHolds_AdmitOthers(t *testing.T) {
 	l := new(Lock)
 	l.Init(SemaphoreKind, nil, nil)
-	for range 100 {
-		l.addShared(&Hold{Lock: l, Kind: SemaphoreKind})
+	l.take(&Hold{Lock: l, Kind: SemaphoreKind})
+	if !l.admits(SemaphoreKind) || l.admits(MutexKind) {
+		t.Errorf("a permit beside a permit: %v, a mutex: %v", l.admits(SemaphoreKind), l.admits(MutexKind))
 	}
-	h := &Hold{Lock: l, Kind: SemaphoreKind}
-	if n := testing.AllocsPerRun(10, func() { l.displace(nil, h) }); n != 0 {
-		t.Errorf("%v allocations", n)
+	l.take(&Hold{Lock: l, Kind: MutexKind})
+	if l.admits(SemaphoreKind) {
+		t.Error("a permit beside what excludes it")
 	}
 }
 

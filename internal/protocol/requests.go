@@ -300,9 +300,8 @@ func (p *Process) Busy(b *lock.Busy) (*command.Script, []any) {
 	return Busy, Busy.Args(1, b.Hold.Lock.Keys.Lock, p.id(b.Hold), inbox, message)
 }
 
-// Renew is the request that sets the TTL of holds to at least ttl. All are read holds, or none is.
-func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script, []any) {
-	script := RenewScript(holds[0].Kind)
+// Renew is the request that sets the TTL of holds to at least ttl, by the script that is for all of them (RenewScript).
+func (p *Process) Renew(script *command.Script, ttl time.Duration, holds ...*lock.Hold) []any {
 	list := make([]any, 0, 2+3*len(holds))
 	for _, h := range holds {
 		list = append(list, h.Lock.Keys.Lock)
@@ -316,13 +315,13 @@ func (p *Process) Renew(ttl time.Duration, holds ...*lock.Hold) (*command.Script
 		for _, h := range holds {
 			list = append(list, p.permits(h))
 		}
-		return script, script.Args(keys, list...)
+		return script.Args(keys, list...)
 	}
 	list = append(list, p.Owners)
 	for _, h := range holds {
 		list = append(list, tail(h))
 	}
-	return script, script.Args(keys, list...)
+	return script.Args(keys, list...)
 }
 
 // AcquireTogether is one request for several locks.

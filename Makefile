@@ -94,7 +94,7 @@ full-bugs: redis # without the race detector, which does not find them
 	@$(TESTS) -shuffle=on -parallel 8 -timeout 20m -run '$(BUGS)' ./internal/chaos
 
 explore: ## all states of small worlds of the real code, walks through large ones, and the bugs planted there; with one more fault it takes hours: make explore ARGS=-deep
-	@$(SPARSE) $(NICE) $(TESTS) -timeout 24h ./internal/explore $(if $(ARGS),-args $(ARGS),./internal/voting)
+	@$(SPARSE) $(NICE) $(TESTS) -timeout 24h ./internal/explore $(if $(ARGS),-args $(ARGS),$(if $(HOLDFAST_TEST_QUICK),,./internal/voting))
 
 stress: redis ## the tests again and again: make stress COUNT=20
 	$(GO) test -race -shuffle=on -parallel 6 -count=$(or $(COUNT),5) -timeout 24h . ./internal/...
@@ -189,6 +189,7 @@ night-virtual: # each mode
 night-worlds: # a world takes about a tenth of a second
 	@$(MAKE) --no-print-directory simulate SEED=$$(date +%s) SEEDS=$$(($(HOURS) * 10000))
 	@$(MAKE) --no-print-directory explore ARGS="-walks $$(($(HOURS) * 1000)) -seed $$(date +%s)"
+	@$(TESTS) ./internal/voting
 
 night-chaos:
 	@$(MAKE) --no-print-directory chaos CHAOS_ARGS="-duration $$(($(HOURS) * 8))m"

@@ -137,7 +137,7 @@ func (g *group) endLocked(err error) Ended {
 	}
 	fact := lock.LeaseLost
 	errors.As(err, &fact) // of a loss it finds none
-	d := Ended{lease: g.lease, end: fact}
+	d := Ended{lease: g.lease, end: fact, mode: g.lease.in().Mode()}
 	x := g.lease.few()
 	x.err = err
 	d.close(x, err)

@@ -257,8 +257,7 @@ func (l *Lease) LimitedTo(d time.Duration) bool {
 // closeLocked closes what waits for the end of a lease of one lock, and returns what is to be done outside the lock.
 func (l *Lease) closeLocked() Ended {
 	in := l.in()
-	shell, end := in.Shell(), in.End()
-	d := Ended{lease: l, end: end.Fact}
+	d, shell := Ended{lease: l, end: in.End().Fact, mode: in.Mode()}, in.Shell()
 	if shell != nil {
 		d.close(shell.Of.(*more), l.errLocked())
 	}

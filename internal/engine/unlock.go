@@ -217,6 +217,7 @@ func (l *Lease) heldUntilNow() error {
 type Ended struct {
 	lease *Lease
 	end   lock.Fact
+	mode  lock.Mode
 	knows *informed // the contexts and the whole lease that learn of the end; nil: none
 }
 
@@ -251,11 +252,10 @@ func (d Ended) Announce(eng *Engine) {
 // measure measures how long a lease was held. The parts of several locks are measured as a whole,
 // and a lease taken by re-entry is a part of the first. No lock may be held.
 func (d Ended) measure(eng *Engine) {
-	l, end := d.lease.in(), endName(d.end)
-	if d.knows != nil && d.knows.whole != nil || l.Mode() == lock.Reentry {
+	if d.knows != nil && d.knows.whole != nil || d.mode == lock.Reentry {
 		return
 	}
-	eng.Telemetry.Held(d.lease.Subject, end, func() time.Duration { return time.Since(eng.Epoch) - l.Since() })
+	eng.Telemetry.Held(d.lease.Subject, endName(d.end), func() time.Duration { return time.Since(eng.Epoch) - d.lease.in().Since() })
 }
 
 // tell tells the whole, and cancels the contexts.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -166,13 +167,10 @@ func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	sent := time.Now()
 	var h *lock.Hold
 	var ttl time.Duration
-	var over, unsettled bool
-	e.do(func(m *lock.Moment) { h, ttl, over, unsettled = e.lock.Extend(m, l.in(), validity.TTL(d)) })
-	if over { // by now the hold may be another caller's
-		return l.StillHeld()
-	}
-	if unsettled { // Redis may still have the write side, and would deny the other
-		return l.explain(lock.Because(lock.Unavailable, lock.Downgrading))
+	var why *lock.Verdict
+	e.do(func(m *lock.Moment) { h, ttl, why = e.lock.Extend(m, l.in(), validity.TTL(d)) })
+	if why != nil {
+		return cmp.Or(l.StillHeld(), l.explain(why))
 	}
 	script := protocol.RenewScript(h.Kind)
 	value, err := e.engine.Ask(ctx, l.Name(), Repeatable, script, e.engine.Process.Renew(script, ttl, h))

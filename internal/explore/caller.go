@@ -179,9 +179,9 @@ func (c *caller) does() {
 	case Extends:
 		var h *lock.Hold
 		var ttl time.Duration
-		var over, unsettled bool
-		p.event(of, func(m *lock.Moment) { h, ttl, over, unsettled = of.Extend(m, l, 3*leases) })
-		if !over && !unsettled {
+		var why *lock.Verdict
+		p.event(of, func(m *lock.Moment) { h, ttl, why = of.Extend(m, l, 3*leases) })
+		if why == nil {
 			script := protocol.RenewScript(h.Kind)
 			args := p.says.Renew(script, ttl, h)
 			c.w.flights = append(c.w.flights, &flight{p: p, extends: h, ttl: ttl, script: script, args: args, sent: c.w.now, patience: validity.AskPatience(0)})

@@ -96,7 +96,7 @@ func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	if granted {
 		lk.endBid(m, c)
 		c.phase = over
-		lk.startRelease(m, c, false, nil)
+		lk.startRelease(m, c, NothingLeft, nil)
 	} else {
 		lk.undo(m, c)
 	}
@@ -106,11 +106,11 @@ func (lk *Lock) undoLeft(m *Moment, c *Hold, granted bool) {
 	}
 }
 
-// endBid ends the bid that c is the claim of, and reports whether it stood in the
-// queue in Redis.
-func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
+// endBid ends the bid that c is the claim of. It returns what may be left of the bid in Redis, beside late copies: a place in the queue.
+func (lk *Lock) endBid(m *Moment, c *Hold) (left Left) {
 	each := kinds[lk.Family].bidsEach
-	if queued = c.phase == standing; queued {
+	if c.phase == standing {
+		left = PlaceLeft
 		m.world.Forget(c)
 		if each {
 			m.world.Schedule(c, renewal.Plan{What: renewal.Drop}) // its place is not kept any more
@@ -123,20 +123,20 @@ func (lk *Lock) endBid(m *Moment, c *Hold) (queued bool) {
 		w.bid = nil
 	}
 	c.bid = nil
-	return queued
+	return left
 }
 
 // undo gives up a claim. One that Redis has refused for certain needs nothing; of
 // any other a copy may have been executed or still be, or it stands in the queue: it
 // is released, and a tombstone refuses copies that come later.
 func (lk *Lock) undo(m *Moment, c *Hold) {
-	queued := lk.endBid(m, c)
+	left := lk.endBid(m, c)
 	c.phase = over
 	switch {
-	case !c.stray() && !queued:
+	case !c.stray() && left == NothingLeft:
 	case kinds[lk.Family].bidsEach:
 		lk.depart(m, c)
 	default:
-		lk.startRelease(m, c, queued, nil)
+		lk.startRelease(m, c, left, nil)
 	}
 }

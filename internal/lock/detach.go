@@ -34,7 +34,7 @@ func (lk *Lock) Detach(m *Moment, l *Lease, d time.Duration, ticket uint64, trac
 	h.drop(l)
 	h.endLimit(m)
 	lk.without(m, h, nil)
-	r := newRelease(m, h, false)
+	r := newRelease(m, h, NothingLeft)
 	r.why, r.Stay, r.lease = detached, Stay{Rest: d, Number: ticket}, l
 	l.release = &r.Repeated
 	lk.missed.add(missedLock) // a waiter may know of another end
@@ -90,7 +90,7 @@ func (lk *Lock) NotAttached(m *Moment, h *Hold, back *Stay, unclear bool) {
 	h.phase = over
 	if back != nil {
 		h.unclear = unclear
-		r := newRelease(m, h, false)
+		r := newRelease(m, h, NothingLeft)
 		r.Stay = *back
 		r.start(m, nil)
 	}

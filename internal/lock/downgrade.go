@@ -130,7 +130,7 @@ func (d *Downgrade) abandon(m *Moment, end *Verdict) {
 	writer, reader := d.Hold, d.Reader
 	writer.unclear, reader.unclear = true, true // the release of each is to leave a tombstone for late copies
 	writer.unlocked = reader.unlocked
-	r := newRelease(m, writer, false)
+	r := newRelease(m, writer, NothingLeft)
 	r.lease = d.lease
 	if end == nil {
 		r.unclear = true // a copy of the downgrade may have run

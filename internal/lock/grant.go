@@ -11,7 +11,7 @@ import (
 // earlier than at since.
 func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, lastToken uint64, how Mode) {
 	w := h.bid.waiter
-	queued := lk.endBid(m, h)
+	left := lk.endBid(m, h)
 	now, age := m.Now(), m.Age()
 	if !validity.Valid(now, validity.Deadline(since, ttl)) {
 		// The server may be about to expire it: this is no grant (S2 in docs/internals/VERIFICATION.md).
@@ -37,7 +37,7 @@ func (lk *Lock) granted(m *Moment, h *Hold, since time.Time, ttl time.Duration, 
 	lk.take(h)
 	h.Deadline = h.scheduleFrom(m, since, ttl)
 	lk.heed(m, h)
-	if queued && how != ByServer && h.demand == demandUnknown && h.Terms.hears() {
+	if left == PlaceLeft && how != ByServer && h.demand == demandUnknown && h.Terms.hears() {
 		lk.ask(m, h) // a message would have said whether others stand behind it
 	}
 	lk.serve(m, h, w, how)
@@ -133,7 +133,7 @@ func (lk *Lock) idle(m *Moment, h *Hold, trace any) *Release {
 func (lk *Lock) giveUp(m *Moment, h *Hold, trace any) *Release {
 	converting := h.Converting()
 	lk.without(m, h, nil)
-	r := lk.startRelease(m, h, false, trace)
+	r := lk.startRelease(m, h, NothingLeft, trace)
 	r.unclear = converting // the downgrade became a release too, and one of the two finds nothing
 	return r
 }

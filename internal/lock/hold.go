@@ -139,13 +139,18 @@ func (h *Hold) Renewal(now time.Time) (time.Duration, bool) {
 	return max(h.Terms.TTL, h.Rest(now)), true
 }
 
-// Extend is the event that a lease is to last for at least ttl from now. It returns the TTL that is asked for, on which hold, and
-// whether it is not to be asked: the lease is over, or it is not known which side Redis has.
-func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked time.Duration, over, unsettled bool) {
-	h, over = l.hold, l.ended != nil
-	unsettled = h.Converting()
-	h.extended = h.extended || ttl > h.Terms.TTL && !unsettled && !over
-	return h, max(ttl, h.Rest(m.Now())), over, unsettled
+// Extend is the event that a lease is to last for at least ttl from now. It returns the hold and the TTL to ask Redis for, or why
+// nothing is to be asked.
+func (lk *Lock) Extend(m *Moment, l *Lease, ttl time.Duration) (h *Hold, asked time.Duration, why *Verdict) {
+	h = l.hold
+	switch {
+	case l.ended != nil: // by now the hold may be another caller's
+		return nil, 0, l.ended
+	case h.Converting(): // Redis may still have the write side, and would deny the other
+		return nil, 0, Because(Unavailable, Downgrading)
+	}
+	h.extended = h.extended || ttl > h.Terms.TTL
+	return h, max(ttl, h.Rest(m.Now())), nil
 }
 
 // Prolonged is the event that a request sent at sent has set the TTL of h to at least ttl. Two of them may come in

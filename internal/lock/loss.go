@@ -48,7 +48,7 @@ func (lk *Lock) lose(m *Moment, h *Hold, reason Reason) {
 	case reason == LostDeadline:
 		lk.owe(m, h)
 	case h.stray(): // a late copy of its acquire could take the lock for no caller
-		lk.startRelease(m, h, false, nil)
+		lk.startRelease(m, h, NothingLeft, nil)
 	}
 }
 
@@ -62,7 +62,7 @@ func (lk *Lock) displace(m *Moment, h *Hold) {
 		}
 		lk.lose(m, x, LostStolen)
 		if !x.stray() { // else lose has begun its release, even if only the downgrade was unanswered
-			lk.startRelease(m, x, true, nil)
+			lk.startRelease(m, x, PlaceLeft, nil)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (lk *Lock) closeHold(m *Moment, h *Hold) {
 	}
 	h.unlocked = leased
 	m.end(Ended{Lock: lk, Leases: lk.endHold(m, h, Because(Closed)), How: ByClose})
-	r := lk.startRelease(m, h, false, nil)
+	r := lk.startRelease(m, h, NothingLeft, nil)
 	if leased && !converting { // else the downgrade became a release too, and one of the two finds nothing
 		r.why = unlocked
 	}

@@ -164,7 +164,7 @@ func (lk *Lock) sendLeavers(m *Moment) {
 func newLeave(m *Moment, claims []*Hold) *Release {
 	now := m.Now()
 	if len(claims) == 1 {
-		r := newRelease(m, claims[0], true)
+		r := newRelease(m, claims[0], PlaceLeft)
 		r.colliding = 1
 		return r
 	}
@@ -181,10 +181,11 @@ func newLeave(m *Moment, claims []*Hold) *Release {
 		return 1
 	})
 	for _, h := range claims {
-		if until := h.goneBy(m, true, now); until.After(r.until) {
+		left := h.leaves(PlaceLeft)
+		if until := h.goneBy(m, left, now); until.After(r.until) {
 			r.until = until
 		}
-		if h.stray() {
+		if left == CopiesLeft {
 			r.Late++
 		}
 	}

@@ -48,20 +48,19 @@ const (
 // comes later still takes the lock for one TTL, unrenewed.
 const Burial = time.Minute
 
-// startRelease begins the release of h, whose phase is over. It stood in the queue
-// in Redis if queued.
-func (lk *Lock) startRelease(m *Moment, h *Hold, queued bool, trace any) *Release {
-	r := newRelease(m, h, queued)
+// startRelease begins the release of h, whose phase is over. left is what may be left in Redis beside late copies of its acquire.
+func (lk *Lock) startRelease(m *Moment, h *Hold, left Left, trace any) *Release {
+	r := newRelease(m, h, left)
 	r.start(m, trace)
 	return r
 }
 
 // newRelease says what is sent, and until when.
-func newRelease(m *Moment, h *Hold, queued bool) *Release {
+func newRelease(m *Moment, h *Hold, left Left) *Release {
 	r, now := new(Release), m.Now()
 	r.isFor(m, h, r)
-	r.until = h.goneBy(m, queued, now)
-	r.Left = h.left(queued)
+	r.Left = h.leaves(left)
+	r.until = h.goneBy(m, r.Left, now)
 	if r.Stay.Rest = h.stayFor(m, now); r.Stay.Rest > 0 {
 		r.Stay.Number = m.world.Number(max(1, h.Terms.Permits))
 	}
@@ -80,28 +79,25 @@ func (r *Release) start(m *Moment, trace any) {
 	r.send(m, trace)
 }
 
-// left is what may be left of the acquire of h, which stood in the queue in Redis if queued.
-func (h *Hold) left(queued bool) Left {
-	switch {
-	case h.stray():
+// leaves is what may be left of the acquire of h with its late copies.
+func (h *Hold) leaves(left Left) Left {
+	if h.stray() {
 		return CopiesLeft
-	case queued:
-		return PlaceLeft
 	}
-	return NothingLeft
+	return left
 }
 
 // goneBy is when h, which is given up now, is gone from Redis by itself, and late copies of its acquire as well.
-func (h *Hold) goneBy(m *Moment, queued bool, now time.Time) time.Time {
-	left := validity.TTL(max(0, h.Deadline.Sub(now))) // more than the lease's, if it was extended
-	if queued || h.stray() {
-		left = max(left, m.set.Patience) // so long Redis keeps a place in the queue
+func (h *Hold) goneBy(m *Moment, left Left, now time.Time) time.Time {
+	rest := validity.TTL(max(0, h.Deadline.Sub(now))) // more than the lease's, if it was extended
+	if left != NothingLeft {
+		rest = max(rest, m.set.Patience) // so long Redis keeps a place in the queue
 	}
-	until := now.Add(max(h.Terms.TTL, MaxClaim, left) + time.Second)
+	until := now.Add(max(h.Terms.TTL, MaxClaim, rest) + time.Second)
 	if h.extended { // perhaps by more than is known, if Extend was not answered: until this is
 		until = until.Add(validity.MaxTTL)
 	}
-	if h.stray() {
+	if left == CopiesLeft {
 		until = until.Add(Burial)
 	}
 	return until
@@ -167,7 +163,7 @@ func (r *Release) handOn(m *Moment) {
 		r.why = unwanted
 	}
 	if r.Claims == nil {
-		r.Left, r.flying, r.dead = r.Hold.left(true), 0, 0
+		r.Left, r.flying, r.dead = r.Hold.leaves(PlaceLeft), 0, 0
 		r.generation++
 	}
 	r.send(m, nil)

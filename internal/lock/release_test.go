@@ -15,7 +15,7 @@ func TestRelease_LastsForAsLongAsACopyMayCome(t *testing.T) {
 		m.Begin(releasing{}, new(Settings))
 		m.Date(time.Now())
 		h := &Hold{Lock: new(Lock), Terms: &Terms{Options: Options{TTL: time.Second}}, copies: copies{unclear: unclear}}
-		left := newRelease(&m, h, false).until.Sub(m.Now())
+		left := newRelease(&m, h, NothingLeft).until.Sub(m.Now())
 		if least := Burial; unclear && left < least || !unclear && left > least {
 			t.Errorf("unclear %v: given up after %v", unclear, left)
 		}

@@ -107,11 +107,11 @@ var Bugs = []Bug{
 
 	// Cleaning up.
 	{Name: "cancel without clean-up", Quick: true, By: "forsaken place|forsaken hold", Edits: []Edit{{"internal/lock/bid.go",
-		"queued := lk.endBid(m, c)\n\tc.phase = over\n\tswitch {\n", "queued := lk.endBid(m, c)\n\tc.phase = over\n\tswitch {\n\tcase BUG:\n"}}},
+		"left := lk.endBid(m, c)\n\tc.phase = over\n\tswitch {\n", "left := lk.endBid(m, c)\n\tc.phase = over\n\tswitch {\n\tcase BUG:\n"}}},
 	{Name: "a caller that leaves keeps its place", By: "forsaken place", Edits: []Edit{{"internal/lock/bid.go",
-		"case !c.stray() && !queued:", "case !c.stray() && (!queued || BUG):"}}},
+		"case !c.stray() && left == NothingLeft:", "case !c.stray() && (left == NothingLeft || BUG):"}}},
 	{Name: "a request on its way is forgotten", By: "left behind|forsaken hold|forsaken place|unheard|lost wake-up", Edits: []Edit{{"internal/lock/bid.go",
-		"if granted {\n\t\tlk.endBid(m, c)\n\t\tc.phase = over\n\t\tlk.startRelease(m, c, false, nil)", "if granted {\n\t\tlk.endBid(m, c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\tlk.startRelease(m, c, false, nil)\n\t\t}"}}},
+		"if granted {\n\t\tlk.endBid(m, c)\n\t\tc.phase = over\n\t\tlk.startRelease(m, c, NothingLeft, nil)", "if granted {\n\t\tlk.endBid(m, c)\n\t\tc.phase = over\n\t\tif !BUG {\n\t\t\tlk.startRelease(m, c, NothingLeft, nil)\n\t\t}"}}},
 	{Name: "Unlock forgets to release", Quick: true, By: "forsaken hold|unheard|lost wake-up", Edits: []Edit{{"internal/lock/lease.go",
 		"case last:\n\t\tif r := lk.pass(m, h, trace)", "case last && BUG && h.Number%4 == 0:\n\tcase last:\n\t\tif r := lk.pass(m, h, trace)"}}},
 	{Name: "Close leaves the lock", By: "left locked", Edits: []Edit{{"internal/lock/loss.go",

@@ -84,9 +84,12 @@ func kindsInTurn(n int, fit []kind) []kind {
 }
 
 // runScenarios runs those that measure first, one by one, then the others, which mostly
-// wait for time to pass, side by side.
+// wait for time to pass, side by side, and beside those of other fleets.
 func runScenarios(t *testing.T, f *fleet, wanted func(scenario) bool, chosen kindsOf) {
 	for _, calm := range []bool{true, false} {
+		if !calm {
+			t.Parallel()
+		}
 		t.Run(map[bool]string{true: "calm", false: "busy"}[calm], func(t *testing.T) {
 			for n, s := range scenarios {
 				if s.calm != calm || !wanted(s) {

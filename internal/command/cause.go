@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -8,10 +9,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
@@ -132,103 +130,31 @@ func isStrange(err error) bool {
 		strings.HasPrefix(text, "redis: can't parse ") || strings.HasPrefix(text, "redis: invalid reply")
 }
 
-// Silence is why a request has no answer: what other requests have failed with since Redis has answered one, else ErrSilent.
-func (x *Executor) Silence() error {
-	if failure := x.Failure(); failure != nil {
-		return failure
-	}
-	if x.admitted.Load() {
-		return ErrSilent
-	}
-	return x.explain(nil, ErrSilent)
-}
-
-// outageAfter is how long requests have to remain without an answer before that is an outage.
-const outageAfter = time.Second
-
-// outage finds out when requests bring no answer any more, and when they do again. A request that
-// fails or is overdue is a suspicion. It becomes an outage when a request that was submitted after
-// that comes to nothing as well, outageAfter or more after the first, and no answer came in between.
-// So neither one dead connection nor one lost reply is an outage. What costs nearly nothing is the
-// answer: one atomic load where nothing is suspected.
-type outage struct {
-	began func(cause error)          // called under mu, which keeps the order, with nil if Redis says nothing; nil: nothing is told
-	ended func(lasted time.Duration) // likewise
-	doubt atomic.Bool                // something is suspected
-
-	mu    sync.Mutex // guards the following
-	since time.Time  // when the first request was submitted, or failed
-	known time.Time  // when that was noticed
-	cause error      // of the latest failure, if it had one
-	told  bool       // it is an outage
-}
-
-// OnOutage has began and ended called, in turns and on goroutines of the executor, when Redis does not answer any
-// more and when it answers again. They must not block. It must be called before Submit.
-func (x *Executor) OnOutage(began func(cause error), ended func(lasted time.Duration)) {
-	x.outage.began = func(cause error) {
-		if cause == nil {
-			cause = x.explain(nil, ErrSilent)
-		}
-		began(cause)
-	}
-	x.outage.ended = ended
-}
-
-// Failure returns why requests come to nothing, as the latest failure tells it; nil: Redis has answered since
-// then, or the failure is that Redis says nothing. It knows nothing without OnOutage.
-func (x *Executor) Failure() error {
-	o := &x.outage
-	if !o.doubt.Load() {
-		return nil
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if isSilence(o.cause) {
-		return nil
-	}
-	return o.cause
-}
-
-// Suspicious reports whether an outage is suspected, or told.
-func (x *Executor) Suspicious() bool { return x.outage.doubt.Load() }
-
-// failed records a request, submitted or sent at from, that failed with cause; nil: it is overdue.
-func (o *outage) failed(from time.Time, cause error) {
-	if o.began == nil || errors.Is(cause, errLapsed) || errors.Is(cause, errStopped) {
-		return
-	}
-	now := time.Now()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if cause != nil {
-		o.cause = cause
-	}
+// failure says what is known of a request that ended with err, and the error to tell.
+func (l *lane) failure(err error) (lock.Outcome, error) {
+	x := l.shard.x
+	err = x.misfit(err)
+	outcome := classify(err)
 	switch {
-	case o.known.IsZero():
-		o.since, o.known = now, now
-		if cause == nil {
-			o.since = from
+	case outcome == lock.Shut:
+		if x.CheckClosed(); !x.Closed() {
+			outcome, err = lock.NotSent, errNodeGone
 		}
-		o.doubt.Store(true)
-	case !o.told && from.After(o.known) && now.Sub(o.since) >= outageAfter:
-		o.told = true
-		o.began(o.cause)
+	case outcome == lock.Barred && !x.admitted.Load() && !isReadOnly(err): // a fail-over may be under way
+		outcome = lock.Denied
 	}
+	return outcome, x.explain(l.shard, Legible(err))
 }
 
-// answered records that Redis has answered.
-func (o *outage) answered() {
-	if !o.doubt.Load() {
-		return
+var errGaveUp = errors.New("no connection in time")
+
+// noReply is the error of a command that go-redis left without reply and without
+// error, when the exchange as a whole ended with cause. It can be Redis's reply to the client's introduction.
+func noReply(cause error) error {
+	if isReply(cause) {
+		return cause
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.doubt.Store(false)
-	if o.told {
-		o.ended(time.Since(o.since))
-	}
-	o.since, o.known, o.cause, o.told = time.Time{}, time.Time{}, nil, false
+	return fmt.Errorf("no reply: %w", cmp.Or(cause, io.ErrUnexpectedEOF))
 }
 
 // misfit is that the client is of a kind that the server is not for, or is not known there. The server may change: Sentinel and DNS lead to others.

@@ -59,7 +59,7 @@ type Recycler interface {
 type Call struct {
 	Script   *Script
 	Args     []any // from Script.Args, or Script.Begin
-	Room     *Room // what Args are in: both are the executor's from Submit on, which uses it again; nil: they are the caller's
+	Room     Room  // for Script.Begin
 	Handler  Handler
 	Patience time.Duration   // see Handler.Overdue
 	Dial     time.Duration   // likewise, as long as it waits for a new connection, and for Patience after that; 0: as Patience
@@ -123,8 +123,7 @@ type Executor struct {
 	greets    bool            // see greets
 	epoch     time.Time       // what times of calls are counted from
 	cluster   cluster         // client, if it is one of a cluster; else nil
-	located   atomic.Bool     // the cluster client has loaded its slots: asking it does no I/O
-	admitted  atomic.Bool     // Redis has run a script for the client
+	admitted  atomic.Bool     // Redis has run a script for the client: so one of a cluster knows the slots, and asking it does no I/O
 	demoted   func()          // see OnReadOnly; nil: nothing
 	forgotten func()          // see OnStranded; nil: nothing
 	closed    atomic.Bool     // the client is
@@ -140,7 +139,7 @@ type Executor struct {
 	checks    checks
 
 	mu      sync.Mutex               // guards everything below, the shards and the batches of lanes
-	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not located yet
+	shards  map[*redis.Client]*shard // by master; nil: not a cluster, or not admitted yet
 	recent  *shard                   // the latest one in use, never retired
 	began   time.Time                // the first Submit; zero: there was none
 	ticking bool                     // the timer is armed

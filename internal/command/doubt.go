@@ -129,7 +129,7 @@ func (x *Executor) serverOf(s *shard) prober {
 	}
 	var key string
 	if silent != nil {
-		key = silent.key
+		key = silent.batch[0].key()
 	}
 	x.mu.Unlock()
 	if master, err := x.cluster.MasterForKey(x.life, key); err == nil {

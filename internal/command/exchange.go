@@ -1,11 +1,9 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,11 +18,12 @@ import (
 // would cost a round trip, at a moment when that can be one too many. Calls that are sent again go each by itself and in full.
 func (l *lane) exchange(g group, again bool) {
 	s, x, sent := l.shard, l.shard.x, time.Now()
-	batch := l.merger.apart(g.calls)
-	if !again && g.acks == nil && sent.UnixNano() >= s.unmerged.Load() {
+	var batch []bundle
+	if again || g.acks != nil || sent.UnixNano() < s.unmerged.Load() {
+		batch = l.merger.apart(g.calls)
+	} else {
 		batch = l.merger.divide(g.calls, x.cluster != nil)
 	}
-	defer l.merger.clear()
 	x.batches.Add(1)
 	x.commands.Add(uint64(len(batch)))
 
@@ -33,7 +32,7 @@ func (l *lane) exchange(g group, again bool) {
 		c := &cmds[i]
 		args := batch[i].args(&c.room)
 		if again || !s.known.has(batch[i].script) {
-			args = batch[i].script.inFull(args)
+			args[argCommand], args[argScript] = eval, batch[i].script.text
 		}
 		c.Cmd, c.again = *redis.NewCmd(l.ctx, args...), x.cluster != nil && g.master == nil
 		c.SetFirstKeyPos(argFirstKey)
@@ -44,12 +43,7 @@ func (l *lane) exchange(g group, again bool) {
 	if len(g.calls) == 1 && g.calls[0].Trace != nil {
 		ctx = traced{l.ctx, g.calls[0].Trace}
 	}
-	client := x.client
-	if g.master != nil {
-		client = g.master
-	}
-	client, hurried := hurry(client, l.within, g.acks)
-	pipe := client.Pipeline()
+	pipe := g.client.Pipeline()
 	checks := x.checks.of(batch, sent, x.cluster != nil && g.master == nil)
 	for i := range cmds {
 		_ = pipe.Process(ctx, &cmds[i]) // only queues
@@ -63,13 +57,13 @@ func (l *lane) exchange(g group, again bool) {
 		_ = pipe.Process(ctx, ack)
 	}
 	_, failed := pipe.Exec(ctx)
-	e := ending{lane: l, acks: g.acks, sent: sent, took: time.Since(sent)}
+	l.sent, l.lasted = sent, time.Since(sent)
+	e := ending{lane: l, acks: g.acks}
 	if ack != nil {
 		e.acked, e.ackErr = ack.Int()
 		e.ackErr = Legible(e.ackErr)
 	}
-	l.sent, l.lasted = sent, e.took
-	e.ranOut = hurried && isTimeout(failed) && classify(failed) != lock.NotSent && x.ranOut(l)
+	e.ranOut = g.hurried && isTimeout(failed) && classify(failed) != lock.NotSent && x.ranOut(l)
 	distrusted := shifted(batch, cmds) || misplaced(checks)
 	if distrusted {
 		x.checks.begin(time.Now())
@@ -84,7 +78,7 @@ func (l *lane) exchange(g group, again bool) {
 			err = errGaveUp // inspect's doing, not that of a caller's context
 		case err == nil && value != nil:
 			s.known.add(b.script)
-			if b.merged() {
+			if b.merged {
 				replies, failures, _ := b.parts(value) // see fits
 				l.merger.learn(b, replies)
 				e.replies(b, replies, failures)
@@ -98,27 +92,10 @@ func (l *lane) exchange(g group, again bool) {
 			if value == nil && err == nil {
 				err = noReply(failed) // no script of Holdfast answers nil
 			}
-			e.replied(c, value, err, b.merged())
-			c.leave()
+			e.replied(c, value, err, b.merged)
 		}
 	}
 	e.tell()
-}
-
-// unmet reports whether the server has run nothing of a bundle, for a reason that need not be there if its calls are sent again, each by
-// itself and in full.
-func (l *lane) unmet(b *bundle, err error) bool {
-	s := l.shard
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		s.known.remove(b.script)
-		return true
-	}
-	if !b.merged() || !isReply(err) {
-		return false
-	}
-	s.unmerged.Store(time.Now().Add(mergePause).UnixNano())
-	outcome := classify(err)
-	return outcome == lock.Refused || outcome == lock.Barred || outcome == lock.Denied
 }
 
 // ending is what the calls of an exchange end with.
@@ -127,8 +104,6 @@ type ending struct {
 	acks   *Acks
 	acked  int
 	ackErr error
-	sent   time.Time
-	took   time.Duration
 	ranOut bool // the time of its hurried batch has
 
 	answered, lost, demoted bool
@@ -149,7 +124,6 @@ func (e *ending) replies(b *bundle, replies []any, failures []failure) {
 		default:
 			e.replied(c, v, nil, false)
 		}
-		c.leave()
 	}
 }
 
@@ -164,7 +138,7 @@ func (e *ending) replied(c *Call, value any, err error, whole bool) {
 	switch {
 	case outcome == lock.Answered:
 		if !e.answered { // before its handler, which may call Warm
-			e.lane.answeredIn(e.took, e.acks)
+			e.lane.answeredIn(e.lane.lasted, e.acks)
 		}
 		e.answered = true
 	case outcome.Final():
@@ -177,7 +151,7 @@ func (e *ending) replied(c *Call, value any, err error, whole bool) {
 			c.Handler.Stranded(c)
 		}
 	}
-	c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: e.sent, Acked: e.acked, AckErr: e.ackErr})
+	c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: e.lane.sent, Acked: e.acked, AckErr: e.ackErr})
 }
 
 // tell tells the executor what the exchange says of the server.
@@ -185,9 +159,11 @@ func (e *ending) tell() {
 	x := e.lane.shard.x
 	switch {
 	case e.answered:
-		x.outage.answered()
+		if x.outage.doubt.Load() {
+			x.outage.answered()
+		}
 	case e.failure != nil:
-		x.outage.failed(e.sent, e.failure)
+		x.outage.failed(e.lane.sent, e.failure)
 	}
 	if e.lost {
 		x.relocate()
@@ -195,22 +171,6 @@ func (e *ending) tell() {
 	if e.demoted && x.demoted != nil {
 		x.demoted()
 	}
-}
-
-// failure says what is known of a request that ended with err, and the error to tell.
-func (l *lane) failure(err error) (lock.Outcome, error) {
-	x := l.shard.x
-	err = x.misfit(err)
-	outcome := classify(err)
-	switch {
-	case outcome == lock.Shut:
-		if x.CheckClosed(); !x.Closed() {
-			outcome, err = lock.NotSent, errNodeGone
-		}
-	case outcome == lock.Barred && !x.admitted.Load() && !isReadOnly(err): // a fail-over may be under way
-		outcome = lock.Denied
-	}
-	return outcome, x.explain(l.shard, Legible(err))
 }
 
 // answeredIn records that Redis has answered a request of a group, which took that long as a whole.
@@ -222,10 +182,10 @@ func (l *lane) answeredIn(took time.Duration, acks *Acks) {
 			x.roundTrip.CompareAndSwap(0, int64(took))
 		}
 	}
-	x.admit()
+	if !x.admitted.Load() {
+		x.admitted.Store(true)
+	}
 }
-
-var errGaveUp = errors.New("no connection in time")
 
 // traced is a lane's context with the values of a caller's: the span of go-redis finds
 // its parent, and the end of the caller's context ends nothing here.
@@ -235,15 +195,6 @@ type traced struct {
 }
 
 func (t traced) Value(key any) any { return t.values.Value(key) }
-
-// noReply is the error of a command that go-redis left without reply and without
-// error, when the exchange as a whole ended with cause. It can be Redis's reply to the client's introduction.
-func noReply(cause error) error {
-	if isReply(cause) {
-		return cause
-	}
-	return fmt.Errorf("no reply: %w", cmp.Or(cause, io.ErrUnexpectedEOF))
-}
 
 // once is a command that go-redis sends at most once. By default it sends a
 // command again after a lost reply, silently, so that a script runs twice; this
@@ -275,11 +226,6 @@ func (o *once) SetErr(err error) {
 		o.before, err = err, nil
 	}
 	o.Cmd.SetErr(err)
-}
-
-// redirects reports whether go-redis follows err to another node of a cluster.
-func redirects(err error) bool {
-	return err != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK "))
 }
 
 func (o *once) result() (any, error) {
@@ -333,4 +279,47 @@ func misplaced(all []check) bool {
 		}
 	}
 	return false
+}
+
+// shifted reports whether one of the replies to a batch is none that its command gives.
+func shifted(batch []bundle, cmds []once) bool {
+	for i := range batch {
+		if value, err := cmds[i].result(); err == nil && value != nil && !batch[i].fits(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// errShifted is why a reply is not believed: another one of its batch is none that the script asked for gives, so
+// something between the client and Redis has added a reply or left one out, and each may be that to another request.
+var errShifted = errors.New("replies out of order: something between the client and Redis adds or loses some")
+
+// scripts is a set of a few scripts. A look is for each request, and a change for each script.
+type scripts struct {
+	list atomic.Pointer[[]*Script] // does not change; nil: the set is empty
+}
+
+func (s *scripts) has(script *Script) bool {
+	list := s.list.Load()
+	return list != nil && slices.Contains(*list, script)
+}
+
+func (s *scripts) add(script *Script) {
+	for !s.has(script) {
+		old := s.list.Load()
+		more := []*Script{script}
+		if old != nil {
+			more = slices.Concat(*old, more)
+		}
+		s.list.CompareAndSwap(old, &more)
+	}
+}
+
+func (s *scripts) remove(script *Script) {
+	for s.has(script) {
+		old := s.list.Load()
+		less := slices.DeleteFunc(slices.Clone(*old), func(other *Script) bool { return other == script })
+		s.list.CompareAndSwap(old, &less)
+	}
 }

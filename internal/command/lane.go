@@ -23,7 +23,6 @@ type lane struct {
 
 	// Guarded by Executor.mu while batch is in flight; else confined to run.
 	batch    []*Call
-	key      string        // the first one of batch, for serverOf: calls that have ended may have no arguments any more
 	since    time.Time     // when batch was taken
 	stuck    bool          // replaced: it must not take another batch
 	stranded bool          // the handlers of its batch were told so
@@ -91,6 +90,8 @@ func (l *lane) settle() {
 		}
 	}
 	clear(l.batch)
+	clear(l.merger.sorted)
+	clear(l.merger.bundles)
 	l.batch = l.batch[:0]
 }
 
@@ -117,16 +118,16 @@ func (l *lane) next() bool {
 		switch n := s.queue.len(); {
 		case n > 0 && (yielded || s.outstanding < crowd):
 			l.batch = s.queue.takeInto(l.batch, s.shareLocked(n))
-			l.key, l.since = l.batch[0].key(), time.Now()
+			l.since = time.Now()
 			s.busy[l] = struct{}{}
 			l.dials, l.dialed = true, 0
 			if x.greets {
 				_, l.made = s.connections()
 			}
-			l.within, l.waited = s.withinLocked(), len(s.busy) > x.turns
 			if other := s.rouseLocked(); other != nil {
 				other.wake <- struct{}{}
 			}
+			l.within, l.waited = s.withinLocked(), len(s.busy) > x.turns
 			return true
 		case n > 0:
 			yielded = true
@@ -163,6 +164,11 @@ func (l *lane) sendGroup(g group) {
 		return
 	}
 	l.redo = l.redo[:0]
+	g.client = l.shard.x.client
+	if g.master != nil {
+		g.client = g.master
+	}
+	g.client, g.hurried = hurry(g.client, l.within, g.acks)
 	l.exchange(g, false)
 	if len(l.redo) > 0 {
 		// The server ran nothing of these calls, so sending them again is safe: each in full, because it may have been restarted,
@@ -173,11 +179,30 @@ func (l *lane) sendGroup(g group) {
 	clear(l.redo)
 }
 
+// unmet reports whether the server has run nothing of a bundle, for a reason that need not be there if its calls are sent again, each by
+// itself and in full.
+func (l *lane) unmet(b *bundle, err error) bool {
+	s := l.shard
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		s.known.remove(b.script)
+		return true
+	}
+	if !b.merged || !isReply(err) {
+		return false
+	}
+	s.unmerged.Store(time.Now().Add(mergePause).UnixNano())
+	outcome := classify(err)
+	return outcome == lock.Refused || outcome == lock.Barred || outcome == lock.Denied
+}
+
 // group is calls that are sent as one pipeline.
 type group struct {
 	master *redis.Client // that they go to; nil: through the executor's client, which may be of a type without ==
 	calls  []*Call
 	acks   *Acks // of all of them; nil: none
+
+	client  Client // the executor's, or master, with a short read timeout if they are hurried
+	hurried bool
 }
 
 // groups divides a batch: calls to be acknowledged come last, because the replies of a

@@ -44,17 +44,13 @@ func Together(most, longest int) int { return most * mergeName / max(mergeName, 
 type bundle struct {
 	script *Script // that of the calls, or its form for many
 	calls  []*Call // not empty
+	merged bool    // several
 }
 
-func (b *bundle) merged() bool { return len(b.calls) > 1 }
-
-// args returns the arguments of the command, those of a lone call with a room in the room of the command.
+// args returns a copy of the arguments for the command, those of a lone call in the room of the command.
 func (b *bundle) args(room *Room) []any {
 	first := b.calls[0].Args
-	if !b.merged() {
-		if b.calls[0].Room == nil {
-			return first
-		}
+	if !b.merged {
 		return append(room[:0], first...)
 	}
 	width := first[argNumKeys].(int)
@@ -92,7 +88,7 @@ func (b *bundle) args(room *Room) []any {
 // fits reports whether value can be the reply to the command.
 func (b *bundle) fits(value any) bool {
 	fits := b.calls[0].Script.fits
-	if !b.merged() {
+	if !b.merged {
 		return fits == nil || fits(value)
 	}
 	replies, failures, ok := b.parts(value)
@@ -173,7 +169,7 @@ type merger struct {
 func (m *merger) apart(calls []*Call) []bundle {
 	m.bundles = m.bundles[:0]
 	for i, c := range calls {
-		m.bundles = append(m.bundles, bundle{c.Script, calls[i : i+1]})
+		m.bundles = append(m.bundles, bundle{c.Script, calls[i : i+1], false})
 	}
 	return m.bundles
 }
@@ -211,7 +207,7 @@ func (m *merger) divide(calls []*Call, cluster bool) []bundle {
 		begin = end
 		if k == 0 || len(some) < mergeFrom {
 			for i, c := range some {
-				m.bundles = append(m.bundles, bundle{c.Script, some[i : i+1]})
+				m.bundles = append(m.bundles, bundle{c.Script, some[i : i+1], false})
 			}
 			continue
 		}
@@ -223,7 +219,7 @@ func (m *merger) divide(calls []*Call, cluster bool) []bundle {
 		most := max(mergeFrom, Together(cmp.Or(m.most[form], int(mergeFor/longWay)), longest))
 		for parts := (len(some) + most - 1) / most; parts > 0; parts-- {
 			n := len(some) / parts
-			m.bundles = append(m.bundles, bundle{form, some[:n:n]})
+			m.bundles = append(m.bundles, bundle{form, some[:n:n], true})
 			some = some[n:]
 		}
 	}
@@ -244,21 +240,4 @@ func (m *merger) learn(b *bundle, replies []any) {
 		m.most = make(map[*Script]int)
 	}
 	m.most[b.script] = min(int(time.Duration(len(replies))*mergeFor/took), mergeMost)
-}
-
-// clear lets go of the calls.
-func (m *merger) clear() {
-	clear(m.sorted)
-	clear(m.bundles)
-	clear(m.kinds)
-}
-
-// shifted reports whether one of the replies to a batch is none that its command gives.
-func shifted(batch []bundle, cmds []once) bool {
-	for i := range batch {
-		if value, err := cmds[i].result(); err == nil && value != nil && !batch[i].fits(value) {
-			return true
-		}
-	}
-	return false
 }

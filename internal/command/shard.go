@@ -55,20 +55,11 @@ const retireAfter = time.Minute
 
 // locate finds out which master each call is for.
 func (x *Executor) locate(calls []*Call) {
-	if !x.located.Load() {
+	if !x.admitted.Load() {
 		return // asking now could do I/O, and the first answer will not be long
 	}
 	for _, c := range calls {
 		c.master, _ = x.cluster.MasterForKey(context.Background(), c.key()) // nil: no master has the slot
-	}
-}
-
-// admit records that Redis has run a script for the client: so it lets it, and a cluster's client has
-// found a master, and knows the slots.
-func (x *Executor) admit() {
-	if !x.admitted.Load() {
-		x.admitted.Store(true)
-		x.located.Store(true)
 	}
 }
 

@@ -217,7 +217,7 @@ func TestShard_TheSilentLaneSaysTheServer(t *testing.T) {
 		name := fmt.Sprint("m", i)
 		c.masters[name] = redis.NewClient(&redis.Options{})
 		defer c.masters[name].Close()
-		s.busy[&lane{key: name + ":a", since: begun.Add(time.Duration(i) * time.Second)}] = struct{}{}
+		s.busy[&lane{batch: []*Call{{Args: testScript.Args(1, name+":a")}}, since: begun.Add(time.Duration(i) * time.Second)}] = struct{}{}
 	}
 	redistest.Want(t, x.serverOf(s), prober(c.masters["m0"]), "the server is not that of the longest wait: %v")
 }

@@ -134,14 +134,12 @@ func (p *Process) withKeys(h *lock.Hold, room *command.Room, script *command.Scr
 func (p *Process) Ask(c *command.Call, x lock.Request) {
 	switch x := x.(type) {
 	case *lock.Try:
-		c.Acks, c.Room = TermsOf(x.Hold.Terms).Acks, command.NewRoom()
-		c.Script, c.Args = p.Acquire(c.Room, x)
+		c.Acks = TermsOf(x.Hold.Terms).Acks
+		c.Script, c.Args = p.Acquire(&c.Room, x)
 	case *lock.Release:
-		c.Room = command.NewRoom()
-		c.Script, c.Args = p.Release(c.Room, x)
+		c.Script, c.Args = p.Release(&c.Room, x)
 	case *lock.Downgrade:
-		c.Room = command.NewRoom()
-		c.Script, c.Args = p.Downgrade(c.Room, x)
+		c.Script, c.Args = p.Downgrade(&c.Room, x)
 	case *lock.Join:
 		c.Script, c.Args = p.Join(x)
 	case *lock.Keep:

@@ -38,23 +38,13 @@ func (t *trial) operations() {
 		l, p := t.lock(o.Name), t.procs[o.Proc]
 		switch {
 		case o.acquires():
-			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Read: o.Shared, Once: o.Do == TryLock || l.kind == nil, Parted: o.Do == Several || o.Permits > mostPermits}
+			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Read: o.Shared, Once: o.Do == TryLock || l.kind == nil, Parted: o.Permits > mostPermits}
 			t.add(o.Call, l, func() { t.Begins(&l.Lock, x) })
 			t.add(o.Return, l, func() {
 				l.Returns(x)
 				t.acquired(l, p, o, unlocks[id{o.Proc, o.ID}])
 				l.returned[o.Proc] = o.Return
 			})
-		case o.Do == Proclaim:
-			term := id{o.Proc, o.Lease}
-			t.add(o.Call, l, func() { t.says[term] = append(t.says[term], o.Value) })
-			t.add(o.Return, l, func() {
-				if t.odd(l, o); o.Result == OK {
-					t.says[term] = []string{o.Value}
-				}
-			})
-		case o.Do == Observed:
-			t.add(o.Return, l, func() { t.observed(l, p, o) })
 		case o.Do == Unlock:
 			x := &judge.Wait{Process: p, Who: o.String(), Since: t.since(o.Call), Once: true, Unlocks: true}
 			t.add(o.Call, l, func() {
@@ -108,21 +98,15 @@ func (t *trial) behindOwn(l *lock, p *party, o *Op) bool {
 
 func (t *trial) granted(l *lock, p *party, o, u *Op) {
 	to := min(o.Deadline, p.Died)
-	switch {
-	case u != nil && u.Detail == otherPart:
-		to = o.Return // it ended with another one of several, whenever that was
-	case u != nil:
+	if u != nil {
 		to = min(u.Call, u.Deadline, p.Died)
 	}
 	owner := fmt.Sprintf("p%d#%d", o.Proc, o.Chain)
 	c := &judge.Claim{Process: p, Who: o.String(), Owner: owner, Write: !o.Shared && o.Permits == 0, Permits: o.Permits, Locks: []*judge.Lock{&l.Lock}, Lease: &recorded{t, o.Deadline, to}, Shell: o}
-	if l.kind == &election {
-		t.says[id{o.Proc, o.ID}] = []string{o.Value}
-	}
 	t.stands(l, p, o, u)
 	t.Granted(c)
 	t.claims[id{o.Proc, o.ID}] = c
-	if l.kind == nil || !l.kind.Fenced || o.Do == Several {
+	if l.kind == nil || !l.kind.Fenced {
 		return
 	}
 	owners, again := t.tokens[owner]
@@ -173,7 +157,7 @@ func (t *trial) unlocked(l *lock, p *party, o *Op) {
 	switch {
 	case o.Result == OK && o.Call > o.Deadline+int64(time.Millisecond):
 		t.Hidden(&l.Lock, c.Who, fmt.Errorf("its deadline was %v ago", time.Duration(o.Call-o.Deadline)))
-	case o.Result != Lost || o.Detail == otherPart || t.Now() <= l.Excused:
+	case o.Result != Lost || t.Now() <= l.Excused:
 	case o.Detail == maxHold:
 		if a.Limit == 0 || o.Return < a.Limit {
 			t.Fail(&l.Lock, "false loss", "before its limit: %s by %v", c.Who, o)
@@ -202,8 +186,6 @@ func (t *trial) caused(u *Op) bool {
 // answered is called when another call has returned.
 func (t *trial) answered(l *lock, o *Op) {
 	switch {
-	case o.Do == Peek && (o.Result == OK || o.Result == Refused):
-		t.Looked(&l.Lock, o.String(), t.since(o.Call), o.Result == OK)
 	case o.Do == told && !slices.ContainsFunc(slices.Concat(t.h.Faults, t.h.Stalls), func(f Fault) bool {
 		return f.standstill() && f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call // whatever the network does
 	}):

@@ -41,7 +41,6 @@ var hunts = []hunt{
 	{"TryLock refuses without asking", "false refusal", ""},
 	{"a claim of many permits is passed by others", "order", "-faults none -hasty -duration 8s"},
 	{"permits that have ended are lost", "permits", "-overstay 30 -faults none -hasty -duration 8s"},
-	{"a vacancy is not said", "unobserved", "-faults none -hasty -duration 8s"},
 	{"release leaves a key", "left behind", "-faults none"},
 	{"acquire leaves a goroutine", "goroutines", "-faults none"},
 }

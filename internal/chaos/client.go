@@ -104,10 +104,8 @@ func runClient(cfg clientConfig) {
 	start(2, (*worker).wait)
 	start(3, (*worker).watch)
 	start(4, (*worker).dwell)
-	start(5, (*worker).lead)
-	start(6, (*worker).observe)
 	for n := range cfg.Workers {
-		start(7+n, (*worker).work)
+		start(5+n, (*worker).work)
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {

@@ -9,9 +9,8 @@
 // The parts, in the order of a run:
 //
 //   - client.go, worker.go, overstay.go: a client process; its workers lock, wait,
-//     cancel, re-enter, take several locks at once, extend leases and overstay them, and write
+//     cancel, re-enter, extend leases and overstay them, and write
 //     each call and each return to a history file, which survives SIGKILL.
-//   - seat.go: candidates and observers of an election, and what is judged of them.
 //   - nemesis.go: the faults, drawn by weight from a seeded source.
 //   - run.go: servers, proxies, processes and phases: a quiet beginning, faults, healing.
 //   - residue.go: a fresh client that must get every lock, and the search for what was left behind.

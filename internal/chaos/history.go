@@ -17,15 +17,10 @@ type Action string
 const (
 	Lock    Action = "lock"    // waits until its context ends
 	TryLock Action = "trylock" // asks once
-	Several Action = "several" // of a Multi's locks, one operation each
 	Unlock  Action = "unlock"
 	Extend  Action = "extend"
-
-	Proclaim Action = "proclaim"
-	Observed Action = "observed" // no call: an observer of the election was told of a leader, or of none
-	Peek     Action = "peek"     // Inspect: is it held?
-	told     Action = "told"     // no call: a lease's Done, from its deadline to when it was heard
-	stall    Action = "stall"    // not planned: the process did not run
+	told    Action = "told"  // no call: a lease's Done, from its deadline to when it was heard
+	stall   Action = "stall" // not planned: the process did not run
 )
 
 // Result is what an operation was told.
@@ -33,7 +28,7 @@ type Result string
 
 const (
 	OK          Result = "ok"
-	Refused     Result = "refused"     // TryLock: another owner holds it; Peek: no owner does
+	Refused     Result = "refused"     // TryLock: another owner holds it
 	Ended       Result = "ended"       // the context ended first
 	Unavailable Result = "unavailable" // no answer from Redis
 	Lost        Result = "lost"        // Unlock, Extend: the lease had ended; Detail has the reason
@@ -61,20 +56,15 @@ type Op struct {
 	Result Result `json:"result,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Token  uint64 `json:"token,omitempty"`
-	Value  string `json:"value,omitempty"` // of a leader: what it says
-	Owner  string `json:"owner,omitempty"` // Observed: the leader
 	// Deadline of the lease: of an acquire or an Extend at its return, of an Unlock just before
 	// its call.
 	Deadline int64 `json:"deadline,omitempty"`
 }
 
-func (o *Op) acquires() bool { return o.Do == Lock || o.Do == TryLock || o.Do == Several }
+func (o *Op) acquires() bool { return o.Do == Lock || o.Do == TryLock }
 
-// Reasons that Detail has of an end, beside those of a loss.
-const (
-	maxHold   = "max hold"     // by WithMaxHold
-	otherPart = "another part" // another lock of the Multi was lost
-)
+// maxHold is what Detail has of an end by WithMaxHold, beside the reasons of a loss.
+const maxHold = "max hold"
 
 func (o *Op) String() string {
 	s := fmt.Sprintf("%s p%d/%d", o.Do, o.Proc, o.Worker)

@@ -85,9 +85,6 @@ func kindOf(name string) *Kind {
 			return k
 		}
 	}
-	if name == seatName {
-		return &election
-	}
 	return nil
 }
 
@@ -95,5 +92,5 @@ func lockNames() (names []string) {
 	for i := range Kinds {
 		names = append(names, Kinds[i].names()...)
 	}
-	return append(names, seatName)
+	return names
 }

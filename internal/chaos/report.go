@@ -72,7 +72,7 @@ func (r *Report) String() string {
 }
 
 // untrue are the rules about answers.
-var untrue = []string{"false refusal", "refused for an idle lock", "false picture", "hidden loss", "odd error"}
+var untrue = []string{"false refusal", "refused for an idle lock", "hidden loss", "odd error"}
 
 // tally counts by name, the most frequent first.
 func tally[T any](all []T, name func(T) string) string {

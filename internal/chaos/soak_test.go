@@ -36,6 +36,11 @@ const soakTTL = time.Minute
 // patience is how long anything of it may take.
 const patience = 30 * time.Second
 
+// election is the kind of a seat, whose lock is taken by Campaign and given back by Resign, and record begins the key of what the leader says.
+var election = Kind{Name: "election", Fenced: true}
+
+const record = "holdfast_leader:"
+
 // soak is two managers that are used a lot, stand in each other's way, and must forget
 // all of it.
 type soak struct {

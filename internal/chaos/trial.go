@@ -30,7 +30,6 @@ type trial struct {
 	procs  []*party            // by ID
 	claims map[id]*judge.Claim // by the acquire that brought them
 	tokens map[string]uint64   // of owners
-	says   map[id][]string     // by the campaign of a term, what Redis may have of its leader
 	report *Report
 }
 
@@ -55,11 +54,6 @@ type lock struct {
 	used     map[string]time.Duration // owner ids that callers have had leases of, and when the last of these was over
 	given    []string                 // of these, those that are gone
 	returned map[int]int64            // by process, when an acquire of it returned
-
-	tenures   []tenure                // of an election, one after the other
-	told      bool                    // of the last of them a message tells
-	observers map[int]*judge.Observer // by process
-	heard     map[int]int64           // when these were told last
 }
 
 // party is a process, as the judge sees it.
@@ -172,7 +166,7 @@ func (t *trial) all(at int64, do func(*lock)) {
 // Judge judges a run.
 func Judge(h *History, residue Residue) *Report {
 	begin := time.Now()
-	t := &trial{h: h, locks: map[string]*lock{}, claims: map[id]*judge.Claim{}, tokens: map[string]uint64{}, says: map[id][]string{}, report: &Report{History: h, Residue: residue}}
+	t := &trial{h: h, locks: map[string]*lock{}, claims: map[id]*judge.Claim{}, tokens: map[string]uint64{}, report: &Report{History: h, Residue: residue}}
 	t.Judge = judge.New(t)
 	t.redis = vredis.New(vredis.Options{Now: func() time.Time { return time.Unix(0, t.at+h.Wall) }})
 	for _, p := range h.Processes {
@@ -243,7 +237,7 @@ func (t *trial) pass(l *lock, to int64) {
 			}
 		}
 		if l.ends != 0 && l.ends <= next {
-			t.load(l, t.at, false)
+			t.load(l, t.at)
 			if l.ends != 0 && l.ends <= next { // Redis counts in milliseconds
 				l.ends = next + time.Millisecond
 			}
@@ -259,9 +253,6 @@ func (t *trial) leftovers(res Residue) {
 	}
 	if len(res.Subscriptions)+res.Connections > 0 {
 		t.Fail(nil, "connections", "%q, %d connections", res.Subscriptions, res.Connections)
-	}
-	if l := t.lock(seatName); l.Seat.Term != 0 && t.Now() > l.Excused {
-		t.Fail(&l.Lock, "left behind", "%+v leads", l.Seat)
 	}
 	for _, g := range res.Goroutines {
 		t.Fail(nil, "goroutines", "%s", g)

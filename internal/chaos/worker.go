@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -20,9 +19,6 @@ type worker struct {
 type held struct {
 	lease *holdfast.Lease
 	op    *Op
-	more  []*Op // of the other locks of a Multi
-
-	resign func(context.Context) error // of a term, instead of Unlock
 }
 
 // pause is work or thinking time, not waiting for anything.
@@ -94,34 +90,18 @@ func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, 
 }
 
 // release unlocks and records. The claim ends when the operation is called.
-func (w *worker) release(h *held) Result {
-	ops := []*Op{w.about(Unlock, h.op)}
-	for _, a := range h.more {
-		ops = append(ops, w.about(Unlock, a))
-	}
-	for _, o := range ops {
-		o.Deadline = max(at(h.lease.Deadline()), h.op.Deadline)
-		w.rec.begin(o)
-	}
+func (w *worker) release(h *held) {
+	o := w.about(Unlock, h.op)
+	o.Deadline = max(at(h.lease.Deadline()), h.op.Deadline)
+	w.rec.begin(o)
 	looked, valid := now(), h.lease.Valid()
 	late := valid && looked > at(h.lease.Deadline()) // it may have moved on since, but not back
-	give := h.lease.Unlock
-	if h.resign != nil {
-		give = h.resign
-	}
-	err := give(context.Background())
+	err := h.lease.Unlock(context.Background())
 	returned := time.Now()
-	for _, o := range ops {
-		var lost *holdfast.LostError
-		switch o.Result, o.Detail = resultOf(err); {
-		case late:
-			o.Result, o.Detail = Failed, "valid after its deadline"
-		case errors.As(err, &lost) && lost.Name != o.Name:
-			o.Detail = otherPart
-		}
-		w.rec.end(o, returned)
+	if o.Result, o.Detail = resultOf(err); late {
+		o.Result, o.Detail = Failed, "valid after its deadline"
 	}
-	return ops[0].Result
+	w.rec.end(o, returned)
 }
 
 // about is an operation on what the acquire a has brought.
@@ -129,35 +109,16 @@ func (w *worker) about(do Action, a *Op) *Op {
 	return &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: a.Name, Shared: a.Shared, Chain: a.Chain, Lease: a.ID}
 }
 
-// peek asks whether the lock is held.
-func (w *worker) peek(name string) {
-	o := &Op{Proc: w.Proc, Worker: w.n, Do: Peek, Name: name}
-	w.rec.begin(o)
-	info, err := w.m.Inspect(w.stop, name)
-	returned := time.Now()
-	switch {
-	case err != nil:
-		o.Result = Unavailable
-	case info.Held:
-		o.Result = OK
-	default:
-		o.Result = Refused
-	}
-	w.rec.end(o, returned)
-}
-
 // work does everything that a caller can do, on the busy locks.
 func (w *worker) work() {
 	for w.stop.Err() == nil {
 		w.pause(20 * time.Millisecond)
 		t := w.pick((*Kind).busy)
-		switch dice := w.rng.IntN(98); {
+		switch dice := w.rng.IntN(95); {
 		case w.rng.IntN(100) < w.Overstay:
 			w.overstay(t)
 		case w.rng.IntN(20) == 0:
 			w.downgrade()
-		case w.rng.IntN(20) == 0:
-			w.several()
 		case t.n > 0 && dice >= 80: // it has no re-entry, and is held or not by what a caller wants
 			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
 		case dice < 50:
@@ -168,10 +129,8 @@ func (w *worker) work() {
 			w.lockFor(8*time.Second, t)
 		case dice < 90:
 			w.reenter(t)
-		case dice < 95:
-			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
 		default:
-			w.peek(t.name)
+			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (t *trial) write(w *written) {
 	}
 	for _, l := range touched {
 		before := l.State
-		t.load(l, w.hi, writesRecord(w))
+		t.load(l, w.hi)
 		t.Order(&l.Lock, &before, "a script")
 		t.Look(&l.Lock)
 	}
@@ -113,7 +113,7 @@ func (t *trial) execute(cmd []string) {
 				l.Comes(id)
 			}
 		}
-	case name == "hincrby" || name == "hset" && !strings.HasPrefix(cmd[1], record) && slices.ContainsFunc(cmd[2:], isOwner) && slices.ContainsFunc(cmd[2:], isCount):
+	case name == "hincrby" || name == "hset" && slices.ContainsFunc(cmd[2:], isOwner) && slices.ContainsFunc(cmd[2:], isCount):
 		t.Fail(nil, "count", "%q: re-entry is counted in the process", cmd)
 	}
 }
@@ -132,9 +132,8 @@ func (t *trial) counter(cmd []string, token bool) int64 {
 	return n
 }
 
-// load reads what the server has of a lock. What is gone, or ends sooner, may have been as before until hi. told: observers of an election
-// have a message about it.
-func (t *trial) load(l *lock, hi int64, told bool) {
+// load reads what the server has of a lock. What is gone, or ends sooner, may have been as before until hi.
+func (t *trial) load(l *lock, hi int64) {
 	st := judge.Read(t.redis.Do, &l.Lock, t.since(hi), func(ms int64) time.Duration { return t.since(ms*1e6 - t.h.Wall) })
 	for _, old := range l.State.Holders {
 		now := slices.IndexFunc(st.Holders, func(h judge.Holder) bool { return h.ID == old.ID })
@@ -150,9 +149,6 @@ func (t *trial) load(l *lock, hi int64, told bool) {
 		}
 	}
 	t.Wrote(&l.Lock, st)
-	if l.kind == &election {
-		t.sit(l, hi, told)
-	}
 	for _, id := range l.given { // a caller had a lease of it, so it is not granted again
 		t.GivenBack(&l.Lock, id)
 	}
@@ -197,9 +193,8 @@ func (t *trial) lock(name string) *lock {
 		if k != nil {
 			sides, permits = k.Shared != nil, k.Permits
 		}
-		l = &lock{Lock: *judge.NewLock(name, name, sides, permits), kind: k, used: map[string]time.Duration{}, returned: map[int]int64{}, observers: map[int]*judge.Observer{}, heard: map[int]int64{}}
+		l = &lock{Lock: *judge.NewLock(name, name, sides, permits), kind: k, used: map[string]time.Duration{}, returned: map[int]int64{}}
 		l.Most = mostPermits
-		l.Shell, l.tenures = l, []tenure{{until: never}}
 		t.locks[name] = l
 	}
 	return l

@@ -1,9 +1,6 @@
 package judge
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Refused judges a TryLock that was refused: it is wrong if the lock was free all the while, and no caller waited.
 func (j *Judge) Refused(l *Lock, who string, began time.Duration, calm bool) {
@@ -44,15 +41,5 @@ func (j *Judge) Hidden(l *Lock, who string, early error) {
 func (j *Judge) Told(l *Lock, who string, late, most time.Duration) {
 	if late > most {
 		j.Fail(l, "told late", "%s, %v after its deadline", who, late)
-	}
-}
-
-// Looked judges an answer that says whether a lock is held: it was so at one moment of the call.
-func (j *Judge) Looked(l *Lock, who string, began time.Duration, held bool) {
-	if free, ok := l.since["free"]; ok && held && free < began {
-		j.Fail(l, "false picture", "%v: %s, and it was free since %v", l, who, free)
-	}
-	if i := slices.IndexFunc(l.State.Holders, func(h Holder) bool { return h.Since < began && h.Until > j.Now() }); i >= 0 && !held {
-		j.Fail(l, "false picture", "%v: %s, and %s has it since %v", l, who, l.State.Holders[i].ID, l.State.Holders[i].Since)
 	}
 }

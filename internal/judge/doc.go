@@ -19,7 +19,7 @@
 // Elections (seat.go). Record: a valid term's record in Redis is not what its leader was told is published. False leader: an answer names one that did
 // not lead during the call. Observed terms: they do not grow. Unobserved: an observer was not told of the last change.
 //
-// Answers (answers.go). False refusal, refused for an idle lock, false picture, false loss, lost without cause, hidden loss, told late.
+// Answers (answers.go). False refusal, refused for an idle lock, false loss, lost without cause, hidden loss, told late.
 //
 // A judge is wrong more often than the library: an alarm is traced to its end before anything is changed.
 package judge

@@ -267,14 +267,6 @@ func TestRules(t *testing.T) {
 			s.at(10*ms, s.has("a:01:write"))
 			s.at(50*ms, func() { s.Refused(s.lock, "2", 40*ms, true) })
 		}, ""},
-		{"free, seen as held", func(s *story) {
-			s.at(10 * ms)
-			s.at(50*ms, func() { s.Looked(s.lock, "2", 40*ms, true) })
-		}, "false picture"},
-		{"held, seen as free", func(s *story) {
-			s.at(10*ms, s.has("a:1:write"))
-			s.at(50*ms, func() { s.Looked(s.lock, "2", 40*ms, false) })
-		}, "false picture"},
 		{"told of a loss that did not happen", func(s *story) { s.Lost(s.lock, "1", Loss{}, nil) }, "lost without cause"},
 		{"a deadline, while it was valid", func(s *story) { s.Lost(s.lock, "1", Loss{Deadline: true, Valid: true, Trouble: true}, nil) }, "false loss"},
 		{"a deadline that nothing has brought about", func(s *story) { s.Lost(s.lock, "1", Loss{Deadline: true}, nil) }, "lost without cause"},

@@ -155,7 +155,6 @@ func (j *Judge) wakes(l *Lock) {
 
 // noteIdle takes note of since when nothing has been in a caller's way.
 func (l *Lock) noteIdle(j *Judge) {
-	l.note(j, "free", !l.Held() && len(l.Promised) == 0)
 	busy := l.Held() || len(l.Promised) > 0 && l.Members == nil || len(l.State.Queue) > 0 || len(l.Claims) > 0 || slices.ContainsFunc(l.Waits, func(x *Wait) bool { return !x.Once })
 	l.note(j, "idle", !busy)
 	if l.Members == nil {

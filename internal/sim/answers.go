@@ -18,7 +18,7 @@ func (j *court) returnedLocked(a *attempt, took time.Duration, err error) {
 	if s.Way == ByCampaign { // it may have to unlock
 		most += a.k.p.secondLocked() + overdue
 	}
-	if s.Limit > 0 && took > most && s.Way != ByLocker {
+	if s.Limit > 0 && took > most {
 		j.failLocked("late return", "%s of %s took %v of %v", s.Way, who, took, s.Limit)
 	}
 	if s.Way == ByTry && took > time.Duration(len(a.h.units))*3*a.k.p.secondLocked()+overdue {
@@ -90,11 +90,4 @@ func (w *World) idleLocked(x *judge.Wait) {
 	for _, u := range w.units {
 		u.Returns(x)
 	}
-}
-
-// idle is idleLocked.
-func (w *World) idle(x *judge.Wait) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.idleLocked(x)
 }

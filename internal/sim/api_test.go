@@ -22,6 +22,8 @@ const library = "github.com/holdfast-go/holdfast"
 
 // uncalled are the functions and methods of the public API that no worker calls, each with the reason.
 var uncalled = map[string]string{
+	"Do":                   "Lock, a function, and Unlock; internal/locktest has its tests",
+	"SyncLocker":           "Lock and Unlock, with errors as panics; internal/locktest has its tests",
 	"Election.Lead":        "Campaign, a function, and Resign; internal/locktest/election has its tests",
 	"Lease.Permits":        "it changes no answer",
 	"Semaphore.Acquire":    "Semaphore.Locker, whose Lock it is",

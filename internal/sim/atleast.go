@@ -21,7 +21,7 @@ type stay struct {
 // staysLocked is called when Unlock is called, and returns what it must keep to: each of several locks stays taken by itself, and so does a majority.
 // The end of a nested lease ends nothing.
 func (c *claim) staysLocked() (all []*stay) {
-	if c.nested || c.lease == nil || c.lease.Err() != nil {
+	if c.nested || c.lease.Err() != nil {
 		return nil
 	}
 	units := c.units

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/judge"
 )
 
 // The calls of a section, each with what it promises.
@@ -69,21 +68,6 @@ func (k *worker) giveUp(c *claim, name string, call func() error) {
 	case name == "Detach" && c.plan.Kind == RW && !c.Write && errors.Is(err, holdfast.ErrInvalidOption): // other readers share what the process has
 	default:
 		w.judge.failLocked("odd error", "%s of %s: %v", name, c.Who, err)
-	}
-}
-
-// unlockAgain is a call of Unlock after another.
-func (k *worker) unlockAgain(c *claim) {
-	began := c.p.moment()
-	err := c.lease.Unlock(context.Background())
-	k.w.mu.Lock()
-	defer k.w.mu.Unlock()
-	if took := c.p.ranLocked(began); took > c.p.secondLocked()+overdue {
-		k.w.judge.failLocked("late return", "a second Unlock of %s took %v", c.Who, took)
-	}
-	if err != nil && !errors.Is(err, holdfast.ErrNotHeld) && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrLeaseLost) &&
-		!errors.Is(err, holdfast.ErrMaxHold) && !errors.Is(err, holdfast.ErrClosed) {
-		k.w.judge.failLocked("odd error", "a second Unlock of %s: %v", c.Who, err)
 	}
 }
 
@@ -157,67 +141,4 @@ func (k *worker) extend(c *claim, d time.Duration) {
 		w.judge.failLocked("odd error", "Extend of %s: %v", c.Who, err)
 	}
 	w.judge.lookLocked()
-}
-
-// do is a section by Do.
-func (k *worker) do(ctx context.Context, s *Step, h *handle, a *attempt, locker holdfast.Locker) {
-	w, called, ending := k.w, false, (*judge.Wait)(nil)
-	err := holdfast.Do(ctx, locker, func(ctx context.Context, lease *holdfast.Lease) error {
-		called = true
-		c := a.end(lease, nil)
-		if c == nil {
-			return nil
-		}
-		k.work(c, s.Hold)
-		w.mu.Lock()
-		w.judge.Ends(&c.Claim)
-		ending = w.busyLocked(c)
-		w.noteLocked("%s returns from Do", c.Who)
-		w.mu.Unlock()
-		return nil
-	})
-	w.idle(ending)
-	if !called {
-		a.end(nil, err)
-	}
-}
-
-// locker is a section by SyncLocker, which panics with errors.
-func (k *worker) locker(s *Step, h *handle, a *attempt, locker holdfast.Locker) {
-	w, inside := k.w, false
-	var c *claim
-	var ending *judge.Wait
-	defer func() {
-		fault := recover()
-		w.idle(ending)
-		if err, ok := fault.(error); fault != nil && !ok {
-			panic(fault)
-		} else if !inside {
-			a.end(nil, err)
-		}
-	}()
-	l := holdfast.SyncLocker(holdfast.WithLabel(k.p.ctx, a.label), locker)
-	l.Lock()
-	inside = true
-	k.inTurn()
-	w.mu.Lock()
-	for u, x := range a.waits {
-		u.Returns(x)
-	}
-	if !k.p.dead {
-		w.stats.Grants++
-		c = newClaim(k.p, nil, k.String(), a.write, h, s)
-		w.judge.grantedLocked(c, false)
-	}
-	w.noteLocked("%s has locked by SyncLocker", k.String())
-	w.mu.Unlock()
-	k.pause(s.Hold)
-	w.mu.Lock()
-	if c != nil {
-		w.judge.Ends(&c.Claim)
-		ending = w.busyLocked(c)
-	}
-	w.noteLocked("%s unlocks by SyncLocker", k.String())
-	w.mu.Unlock()
-	l.Unlock()
 }

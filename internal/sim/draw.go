@@ -222,10 +222,10 @@ func (d *draft) steps(think, hold time.Duration) []Step {
 }
 
 func (d *draft) aStep(think, hold time.Duration) Step {
-	s := Step{After: d.upTo(4 * think), Lock: d.IntN(len(d.Locks)), Way: one(d, ByLock, ByLock, ByLock, ByLock, ByLock, ByTry, ByTry, ByAsync, ByDo, ByLocker), Hold: d.upTo(4 * hold)}
+	s := Step{After: d.upTo(4 * think), Lock: d.IntN(len(d.Locks)), Way: one(d, ByLock, ByLock, ByLock, ByTry, ByAsync), Hold: d.upTo(4 * hold)}
 	l := &d.Locks[s.Lock]
 	s.Read = l.Kind == RW && d.IntN(5) < 3
-	if s.Way != ByLocker && d.IntN(3) == 0 {
+	if d.IntN(3) == 0 {
 		s.Limit = 1 + d.upTo(one(d, 10*time.Millisecond, 200*time.Millisecond, 2*time.Second))
 		s.Cancel = d.IntN(2) == 0
 	}
@@ -236,7 +236,6 @@ func (d *draft) aStep(think, hold time.Duration) Step {
 	for range d.IntN(8) / 6 {
 		s.Inside = append(s.Inside, one(d, Reenter, Downgrade, Downgrade, Extend))
 	}
-	s.End = one(d, "", "", "", "", "", "", "", "", Twice, Together)
 	switch d.IntN(100) {
 	case 0:
 		s.End = Never

@@ -25,15 +25,15 @@ type calls struct {
 	async     func(context.Context) <-chan holdfast.Result // nil: the lock has none
 }
 
-// side returns a side of the lock, and its calls. Those of a read side are RWMutex's own if own says so, and else RLocker's.
-func (h *handle) side(read, own bool) (holdfast.Locker, calls) {
+// side returns the calls of a side of the lock. Those of a read side are RWMutex's own if own says so, and else RLocker's.
+func (h *handle) side(read, own bool) calls {
 	switch {
 	case !read || h.rw == nil:
-		return h.write, calls{h.write.Lock, h.write.TryLock, h.async}
+		return calls{h.write.Lock, h.write.TryLock, h.async}
 	case own:
-		return h.read, calls{h.rw.RLock, h.rw.TryRLock, h.rw.RLockAsync}
+		return calls{h.rw.RLock, h.rw.TryRLock, h.rw.RLockAsync}
 	}
-	return h.read, calls{h.read.Lock, h.read.TryLock, h.rw.RLockAsync}
+	return calls{h.read.Lock, h.read.TryLock, h.rw.RLockAsync}
 }
 
 // handles makes the locks of the plan.

@@ -67,10 +67,6 @@ func (j *court) grantedLocked(c *claim, reentry bool) {
 			j.tooShortLocked(u, c)
 		}
 	}
-	if c.lease == nil {
-		j.lookLocked()
-		return
-	}
 	if !c.lease.Valid() && c.lease.Err() == nil {
 		j.failLocked("invalid grant", "%s", c.Who)
 	}

@@ -26,7 +26,7 @@ func (u *unit) knownLocked(p *process) (k known) {
 			continue
 		}
 		k.most++
-		if c.lease != nil && c.lease.Err() == nil && c.lease.Valid() {
+		if c.lease.Err() == nil && c.lease.Valid() {
 			k.leases = append(k.leases, c)
 		}
 	}

@@ -16,7 +16,7 @@ func (p *process) renewedLocked(s *server) {
 	for _, u := range s.units {
 		for _, x := range u.Claims {
 			c := x.Shell.(*claim)
-			if p.late == 0 || c.p != p || c.lease == nil || len(c.units) > 1 || !c.step.Over || p.w.healed {
+			if p.late == 0 || c.p != p || len(c.units) > 1 || !c.step.Over || p.w.healed {
 				continue
 			}
 			deadline, until := c.Lease.Ends(), u.State.Until

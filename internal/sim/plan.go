@@ -101,8 +101,6 @@ const (
 	ByLock    Way = "lock"
 	ByTry     Way = "try"
 	ByAsync   Way = "async"
-	ByDo      Way = "do"
-	ByLocker  Way = "locker"
 	ByInspect Way = "inspect"
 	ByForce   Way = "force"
 	ByForceOf Way = "force of"
@@ -146,8 +144,6 @@ type End string
 
 // The ends; the zero value is a call of Unlock.
 const (
-	Twice    End = "twice"     // Unlock again
-	Together End = "together"  // two calls of Unlock at a time
 	Never    End = "never"     // the lease is kept until Close
 	HandOver End = "hand over" // Detach
 )

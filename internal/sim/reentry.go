@@ -11,15 +11,17 @@ import (
 // Calls under a lease: of the same owner, by the context of the lease, and of another owner, by a context without it.
 
 // reenter takes the lock again, by the context of its lease.
-func (k *worker) reenter(s *Step, h *handle, c *claim, locker holdfast.Locker, read bool) {
+func (k *worker) reenter(s *Step, h *handle, c *claim) {
+	locker := h.write
 	if s.Read {
 		locker = h.read
 	}
-	inner := k.nested(s, h, c, locker, read || s.Read)
+	inner := k.nested(s, h, c, locker, s.Read)
 	if inner == nil {
 		return
 	}
 	k.work(c, time.Millisecond)
+	k.locals() // the process has two leases of the lock now
 	k.unlock(inner)
 }
 

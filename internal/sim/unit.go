@@ -37,7 +37,7 @@ type unit struct {
 type claim struct {
 	judge.Claim
 	p      *process
-	lease  *holdfast.Lease // nil: it has none
+	lease  *holdfast.Lease // nil: it is a ticket
 	label  string          // of the context that it was asked for with
 	nested bool            // under another lease
 	units  []*unit         // of the lease
@@ -58,10 +58,7 @@ func (l lease) Ends() time.Duration { return l.Deadline().Sub(l.w.began) }
 
 // newClaim makes a claim of a worker's lease.
 func newClaim(p *process, l *holdfast.Lease, owner string, write bool, h *handle, s *Step) *claim {
-	c := &claim{Claim: judge.Claim{Process: p, Who: owner, Owner: owner, Write: write && h.plan.Kind != Semaphore, Permits: h.plan.Permits, Votes: h.vote != nil}, p: p, lease: l, units: h.all(), plan: h.plan, step: s}
-	if l != nil {
-		c.Lease = lease{l, p.w}
-	}
+	c := &claim{Claim: judge.Claim{Process: p, Who: owner, Owner: owner, Write: write && h.plan.Kind != Semaphore, Permits: h.plan.Permits, Votes: h.vote != nil, Lease: lease{l, p.w}}, p: p, lease: l, units: h.all(), plan: h.plan, step: s}
 	for _, u := range c.units {
 		c.Locks = append(c.Locks, &u.Lock)
 	}

@@ -55,7 +55,7 @@ func (u *unit) lostLocked(p *process) (by time.Duration, lost bool) {
 		switch {
 		case c.p != p:
 			continue
-		case c.lease == nil || len(c.units) > 1 || c.plan.Fixed || !errors.As(c.lease.Err(), &why) || why.Reason != holdfast.LostDeadline:
+		case len(c.units) > 1 || c.plan.Fixed || !errors.As(c.lease.Err(), &why) || why.Reason != holdfast.LostDeadline:
 			return 0, false
 		}
 		ttl := cmp.Or(c.plan.Lease, u.w.plan.Options.Lease)

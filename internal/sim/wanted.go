@@ -46,7 +46,7 @@ func (u *unit) heedLocked(x *judge.Wait) heed {
 
 // heeds returns the channel of a claim whose worker looks at it.
 func (k *worker) heeds(c *claim) <-chan struct{} {
-	if c.lease == nil || !c.step.Heeds || c.Votes {
+	if !c.step.Heeds || c.Votes {
 		return nil
 	}
 	wanted := c.lease.Wanted()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -202,7 +201,7 @@ func (k *worker) section(s *Step) {
 		k.attach(s)
 		return
 	}
-	locker, calls := h.side(s.Read, k.step%2 == 0)
+	calls := h.side(s.Read, k.step%2 == 0)
 	ctx, cancel := k.limit(s)
 	defer cancel()
 	a := k.begin(s, h)
@@ -217,10 +216,6 @@ func (k *worker) section(s *Step) {
 		}
 		r := <-calls.async(ctx)
 		k.hold(s, h, a.end(r.Lease, r.Err))
-	case ByDo:
-		k.do(ctx, s, h, a, locker)
-	case ByLocker:
-		k.locker(s, h, a, locker)
 	default: // ByLock
 		k.hold(s, h, a.end(calls.lock(ctx)))
 	}
@@ -239,7 +234,7 @@ func (k *worker) hold(s *Step, h *handle, c *claim) {
 		}
 		switch in {
 		case Reenter:
-			k.reenter(s, h, c, h.write, false)
+			k.reenter(s, h, c)
 		case Downgrade:
 			if h.read != nil && !s.Read {
 				if k.downgrade(s, h, c) {
@@ -269,15 +264,6 @@ func (k *worker) hold(s *Step, h *handle, c *claim) {
 		return
 	}
 	k.unlock(c)
-	switch s.End {
-	case Twice:
-		k.unlockAgain(c)
-	case Together:
-		var both sync.WaitGroup
-		both.Go(func() { k.unlockAgain(c) })
-		k.unlockAgain(c)
-		both.Wait()
-	}
 }
 
 // work passes time under a lease, until its end at most, but for a step that goes on then.

@@ -11,7 +11,7 @@ import (
 
 var (
 	lists  = flag.Int("lists", 1500, "random command lists to compare, for each protocol")
-	states = flag.Int("states", 40, "random states to compare each script from")
+	states = flag.Int("states", 60, "random states to compare each script from")
 	seed   = flag.Uint64("seed", 1, "what the random lists and states begin with")
 )
 
@@ -31,9 +31,7 @@ incrby k i
 decrby k i
 strlen k
 append k v
-getset k v
 getdel k
-rename k k
 mget k k
 mset k v k v
 del k ?k
@@ -61,9 +59,7 @@ hexists k m
 hlen k
 hgetall k
 hsetnx k m v
-hmset k m v
 hvals k
-hstrlen k m
 hkeys k
 hscan k 0 ?match ?p
 hscan k i count i
@@ -73,7 +69,6 @@ lrange k i i
 lindex k i
 lrem k i v
 lset k i v
-linsert k ?before|after|v v v
 ltrim k i i
 llen k
 lpop k ?i

@@ -54,7 +54,7 @@ func TestDifference_ScriptsInTrouble(t *testing.T) {
 			for i := range uint64(*states) / 2 {
 				for _, tr := range troubles(g) {
 					p.around = &tr
-					compareScript(t, p, name, scripts[name], *seed, i+uint64(1)<<32)
+					compareScript(t, p, name, scripts, *seed, i+uint64(1)<<32)
 					p.around = nil
 				}
 				if t.Failed() && !*keepOn {

@@ -66,7 +66,6 @@ func cmdConfigSet(s *Server, _ *conn, a []string) any {
 		default:
 			return notDone("CONFIG SET " + name)
 		}
-		s.config[name] = pair[1]
 	}
 	return statusOK
 }

@@ -203,17 +203,6 @@ func cmdHsetnx(s *Server, _ *conn, a []string) any {
 	return int64(1)
 }
 
-func cmdHmset(s *Server, c *conn, a []string) any {
-	if reply, ok := cmdHset(s, c, a).(replyError); ok {
-		return reply
-	}
-	return statusOK
-}
-
 func cmdHvals(s *Server, _ *conn, a []string) any {
 	return s.read(a[1], "hash", func(f *fields) any { return f.list(false, true) })
-}
-
-func cmdHstrlen(s *Server, _ *conn, a []string) any {
-	return s.read(a[1], "hash", func(f *fields) any { v, _ := f.get(a[2]); return integer(len(v)) })
 }

@@ -163,16 +163,6 @@ func cmdScan(s *Server, _ *conn, a []string) any {
 	return []any{strconv.FormatUint(next, 10), keys}
 }
 
-func cmdRename(s *Server, _ *conn, a []string) any {
-	e := s.db.get(a[1])
-	if e == nil {
-		return noSuchKey
-	}
-	s.db.del(a[1])
-	s.db.set(a[2], e)
-	return statusOK
-}
-
 // match reports whether s matches a pattern of Redis: *, ?, [a-z], [^a] and \.
 func match(pattern, s string) bool {
 	for len(pattern) > 0 {

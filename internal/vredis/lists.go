@@ -186,24 +186,6 @@ func cmdLlen(s *Server, _ *conn, a []string) any {
 	return s.ofList(a[1], int64(0), func(e *entry) any { return integer(len(e.list)) })
 }
 
-func cmdLinsert(s *Server, _ *conn, a []string) any {
-	after := strings.EqualFold(a[2], "after")
-	if !after && !strings.EqualFold(a[2], "before") {
-		return syntaxErr
-	}
-	return s.ofList(a[1], int64(0), func(e *entry) any {
-		at := slices.Index(e.list, a[3])
-		if at < 0 {
-			return int64(-1)
-		}
-		if after {
-			at++
-		}
-		e.list = slices.Insert(e.list, at, a[4])
-		return integer(len(e.list))
-	})
-}
-
 func cmdLtrim(s *Server, _ *conn, a []string) any {
 	from, to, ok := indexes(a[2], a[3])
 	if !ok {

@@ -48,7 +48,6 @@ type Server struct {
 	nextID   int64
 	arrivals int64
 	calls    map[string]int64 // executed, by name
-	config   map[string]string
 	faults   faults
 	pause    pause
 	started  time.Time
@@ -66,7 +65,6 @@ func New(o Options) *Server {
 		s.now = time.Now
 	}
 	s.started = s.now()
-	s.config = map[string]string{"maxmemory": "0", "maxmemory-policy": "noeviction", "min-replicas-to-write": "0", "appendonly": "no", "save": "", "timeout": "0", "databases": "16", "notify-keyspace-events": ""}
 	s.db.keys = map[string]*entry{}
 	s.pubsub = registry{map[string]map[*conn]bool{}, map[string]map[*conn]bool{}}
 	s.users = map[string]*user{"default": newUser("default", o.Password)}

@@ -188,14 +188,6 @@ func cmdMset(s *Server, _ *conn, a []string) any {
 	return statusOK
 }
 
-func cmdGetset(s *Server, c *conn, a []string) any {
-	reply := cmdGet(s, c, a)
-	if _, wrong := reply.(replyError); !wrong {
-		s.store(a[1], a[2], 0)
-	}
-	return reply
-}
-
 func cmdGetdel(s *Server, c *conn, a []string) any {
 	reply := cmdGet(s, c, a)
 	if _, ok := reply.(string); ok {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/lock"
-	"github.com/holdfast-go/holdfast/internal/protocol"
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
@@ -175,7 +175,7 @@ func errorOf(name string, v *lock.Verdict) error {
 	}
 	causes := slices.Clone(v.Causes)
 	for i, c := range causes {
-		if few, ok := c.(*protocol.Unacked); ok {
+		if few, ok := c.(*command.Unacked); ok {
 			causes[i] = &ReplicaError{few.Want, few.Acked, few.Err}
 		}
 	}

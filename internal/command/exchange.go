@@ -60,8 +60,9 @@ func (l *lane) exchange(g group, again bool) {
 	l.sent, l.lasted = sent, time.Since(sent)
 	e := ending{lane: l, acks: g.acks}
 	if ack != nil {
-		e.acked, e.ackErr = ack.Int()
-		e.ackErr = Legible(e.ackErr)
+		if n, err := ack.Int(); err != nil || n < g.acks.Replicas {
+			e.unacked = &Unacked{g.acks.Replicas, n, Legible(err)}
+		}
 	}
 	e.ranOut = g.hurried && isTimeout(failed) && classify(failed) != lock.NotSent && x.ranOut(l)
 	distrusted := shifted(batch, cmds) || misplaced(checks)
@@ -100,11 +101,10 @@ func (l *lane) exchange(g group, again bool) {
 
 // ending is what the calls of an exchange end with.
 type ending struct {
-	lane   *lane
-	acks   *Acks
-	acked  int
-	ackErr error
-	ranOut bool // the time of its hurried batch has
+	lane    *lane
+	acks    *Acks
+	unacked *Unacked
+	ranOut  bool // the time of its hurried batch has
 
 	answered, lost, demoted bool
 	failure                 error // of one of them
@@ -151,7 +151,7 @@ func (e *ending) replied(c *Call, value any, err error, whole bool) {
 			c.Handler.Stranded(c)
 		}
 	}
-	c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: e.lane.sent, Acked: e.acked, AckErr: e.ackErr})
+	c.Handler.Replied(c, Reply{Value: value, Err: err, Outcome: outcome, Sent: e.lane.sent, Unacked: e.unacked})
 }
 
 // tell tells the executor what the exchange says of the server.

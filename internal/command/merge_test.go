@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -223,11 +224,13 @@ func TestMerge_LeavesAcknowledgedCallsApart(t *testing.T) {
 			echo(ctx, cmd)
 		})
 		const n = 32
-		acks := &Acks{Replicas: 1, Timeout: time.Second}
-		o := submitMany(t, x, n, Call{Script: s, Patience: time.Minute, Acks: acks}, func(i int) string { return fmt.Sprint(i) })
-		for range n {
-			if r := <-o.replies; r.Outcome != lock.Answered || r.Acked != 1 {
-				t.Errorf("%v, %v, acked %d", r.Outcome, r.Err, r.Acked)
+		for want, unacked := range map[int]*Unacked{1: nil, 2: {Want: 2, Acked: 1}} {
+			acks := &Acks{Replicas: want, Timeout: time.Second}
+			o := submitMany(t, x, n, Call{Script: s, Patience: time.Minute, Acks: acks}, func(i int) string { return fmt.Sprint(i) })
+			for range n {
+				if r := <-o.replies; r.Outcome != lock.Answered || !reflect.DeepEqual(r.Unacked, unacked) {
+					t.Errorf("%v, %v, %v", r.Outcome, r.Err, r.Unacked)
+				}
 			}
 		}
 	})

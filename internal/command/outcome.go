@@ -18,8 +18,7 @@ type Reply struct {
 	Err     error
 	Outcome lock.Outcome
 	Sent    time.Time // read before the request was handed to go-redis
-	Acked   int       // by how many replicas, if Call.Acks is set and the outcome is Answered
-	AckErr  error     // why that is not known
+	Unacked *Unacked  // nil: the replicas of Call.Acks have acknowledged it, or there are none
 }
 
 // Passes reports whether Redis, or what stands before it, has answered with an error that may pass, or with what the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1" // what EVALSHA is defined with; not used for secrecy
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -77,3 +78,11 @@ func (a *Acks) command(ctx context.Context) *redis.Cmd {
 	// 0 would wait without a limit.
 	return redis.NewCmd(ctx, "wait", a.Replicas, max(1, a.Timeout.Milliseconds()))
 }
+
+// Unacked is that too few replicas have acknowledged a call.
+type Unacked struct {
+	Want, Acked int
+	Err         error // why the number is not known; nil: it is
+}
+
+func (u *Unacked) Error() string { return fmt.Sprintf("acknowledged by %d of %d", u.Acked, u.Want) }

@@ -169,8 +169,8 @@ func TestServer_ClientsAreNotCompared(t *testing.T) {
 	acks := &Acks{Replicas: 1, Timeout: time.Millisecond}
 	o := submitMany(t, x, n, Call{Script: countScript, Patience: 10 * time.Second, Acks: acks}, always("k"))
 	for range n {
-		if r := <-o.replies; r.Outcome != lock.Answered || r.AckErr != nil {
-			t.Errorf("%v, %v, %v", r.Outcome, r.Err, r.AckErr)
+		if r := <-o.replies; r.Outcome != lock.Answered || r.Unacked == nil || *r.Unacked != (Unacked{Want: 1}) {
+			t.Errorf("%v, %v, %v", r.Outcome, r.Err, r.Unacked)
 		}
 	}
 }

@@ -198,7 +198,7 @@ func (s *sweep) Replied(_ *command.Call, r command.Reply) {
 	}
 	for _, t := range s.tries {
 		p := events.Get().(*pooled)
-		p.said = protocol.ReadTogether(t, r)
+		p.said = protocol.ReadTogether(r)
 		entryOf(t.Hold.Lock).replied(p, t, &lock.Copy{})
 	}
 }

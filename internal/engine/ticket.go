@@ -109,8 +109,8 @@ func (h *Lock) attach(ctx context.Context, t *wire.Ticket, trace context.Context
 	case left > 0:
 		back.Rest = max(0, validity.Duration(left)-time.Since(sent))
 	}
-	if why := protocol.TooFew(h.Terms.Acks, r); err == nil && why != nil {
-		err = eng.explain(h.Name, lock.Because(lock.Unavailable, why))
+	if err == nil && r.Unacked != nil {
+		err = eng.explain(h.Name, lock.Because(lock.Unavailable, r.Unacked))
 	}
 	var lease *lock.Lease
 	e.do(func(m *lock.Moment) {

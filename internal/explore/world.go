@@ -179,14 +179,17 @@ func (w *World) land(f *flight) {
 func (w *World) answer(f *flight) {
 	w.land(f)
 	p := f.p
-	r := command.Reply{Value: f.reply, Outcome: f.outcome, Sent: f.sent, Acked: f.acked}
+	r := command.Reply{Value: f.reply, Outcome: f.outcome, Sent: f.sent}
+	if f.acks && f.acked == 0 {
+		r.Unacked = &command.Unacked{Want: 1}
+	}
 	if f.outcome != lock.Answered {
 		r.Err = errBroken
 	}
 	switch {
 	case f.tries != nil:
 		for _, t := range f.tries {
-			x := protocol.ReadTogether(t, r)
+			x := protocol.ReadTogether(r)
 			p.event(t.Hold.Lock, func(m *lock.Moment) { t.Replied(m, &lock.Copy{}, &x) })
 		}
 	case f.renews != nil, f.extends != nil:

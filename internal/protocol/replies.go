@@ -14,7 +14,7 @@ import (
 func (p *Process) Read(x lock.Request, script *command.Script, r command.Reply) lock.Reply {
 	switch x := x.(type) {
 	case *lock.Try:
-		return readAcquire(x, script, r)
+		return readAcquire(script, r)
 	case *lock.Join:
 		return readVerdict(script, r)
 	case *lock.Release:
@@ -43,32 +43,24 @@ func unexpected(x lock.Reply, value any) lock.Reply {
 }
 
 // readAcquire is for one lock.
-func readAcquire(t *lock.Try, script *command.Script, r command.Reply) lock.Reply {
+func readAcquire(script *command.Script, r command.Reply) lock.Reply {
 	token, granted := r.Value.(int64)
 	if r.Outcome != lock.Answered || !granted {
 		return readVerdict(script, r)
 	}
-	return readGrant(t, token, r)
+	return readGrant(token, r)
 }
 
-func readGrant(t *lock.Try, token int64, r command.Reply) lock.Reply {
+func readGrant(token int64, r command.Reply) lock.Reply {
 	x := unread(r)
 	x.Says, x.Token = lock.Granted, uint64(token)
-	if why := TooFew(TermsOf(t.Hold.Terms).Acks, r); why != nil {
-		x.Says, x.Cause = lock.Unacked, why
-		if command.IsFinal(r.AckErr) {
-			x.Hopeless = why
+	if few := r.Unacked; few != nil {
+		x.Says, x.Cause = lock.Unacked, few
+		if command.IsFinal(few.Err) {
+			x.Hopeless = few
 		}
 	}
 	return x
-}
-
-// TooFew is why a grant is to be undone for which acks were to be waited; nil: enough replicas have acknowledged it, or none had to.
-func TooFew(acks *command.Acks, r command.Reply) error {
-	if acks == nil || r.AckErr == nil && r.Acked >= acks.Replicas {
-		return nil
-	}
-	return &Unacked{acks.Replicas, r.Acked, r.AckErr}
 }
 
 // readVerdict is for an answer that is no grant.
@@ -84,13 +76,13 @@ func readVerdict(script *command.Script, r command.Reply) lock.Reply {
 }
 
 // ReadTogether is for one of several locks of one script.
-func ReadTogether(t *lock.Try, r command.Reply) lock.Reply {
+func ReadTogether(r command.Reply) lock.Reply {
 	x := unread(r)
 	if r.Outcome != lock.Answered {
 		return hopeless(x, MultiAcquire)
 	}
 	if token, granted := r.Value.(int64); granted {
-		return readGrant(t, token, r)
+		return readGrant(token, r)
 	}
 	if _, _, ok := ParseRefusal(r.Value, &x); !ok {
 		return unexpected(x, r.Value)
@@ -192,14 +184,6 @@ func ParseOwners(value any) (owners []string, read, ok bool) {
 	}
 	return owners, list[0] == "read", true
 }
-
-// Unacked is why a grant was undone that too few replicas have acknowledged.
-type Unacked struct {
-	Want, Acked int
-	Err         error // why the number is not known; nil: it is
-}
-
-func (u *Unacked) Error() string { return fmt.Sprintf("acknowledged by %d of %d", u.Acked, u.Want) }
 
 // Unexpected is the error of an answer that no script gives: it comes from something in between.
 func Unexpected(answer any) error {

@@ -105,7 +105,7 @@ func New(c Config) *Engine {
 	eng.world = world{eng, eng.inbox, &eng.tokens}
 	eng.Process.Knows = &eng.world
 	eng.life, eng.endLife = context.WithCancel(context.Background())
-	eng.scheduler = renewal.New(renewal.Config[*lock.Hold]{Renew: eng.renew, Expire: eng.expire})
+	eng.scheduler = renewal.New(eng.renew, eng.expire)
 	if eng.cluster {
 		eng.Process.Counted = false // a node knows only its own listeners
 	}

@@ -10,7 +10,7 @@ const (
 	// takes to be found out, and then that is told instead.
 	failingFor = time.Second
 	// failingUntil is for how long no renewal may fail for that to be over. One that failed is tried again within
-	// a second (validity.RetryAfter), which may take another one.
+	// a second (renewal.Retry), which may take another one.
 	failingUntil = 5 * time.Second
 )
 

@@ -55,7 +55,7 @@ var Bugs = []Bug{
 		"redis.pcall('pexpire', lock, ttl)", "1"}}},
 	{Name: "renewals aborted by one bad key", By: "lost without cause", In: "-shape fail-over", Edits: []Edit{{"scripts/renew.lua",
 		"local held = redis.pcall('hexists', lock, prefix .. tail)", "local held = redis.call('hexists', lock, prefix .. tail)"}}},
-	{Name: "a retry of a renewal waits for a lease", By: "lost without cause", In: "-shape one-server", Edits: []Edit{{"internal/validity/validity.go",
+	{Name: "a retry of a renewal waits for a lease", By: "lost without cause", In: "-shape one-server", Edits: []Edit{{"internal/renewal/schedule.go",
 		"return min(max(ttl/24, 5*time.Millisecond), time.Second)", "if BUG {\n\t\treturn ttl\n\t}\n\treturn min(max(ttl/24, 5*time.Millisecond), time.Second)"}}},
 	{Name: "a late renewal keeps a lost lock", By: "lost and kept", In: "-shape one-server", Edits: []Edit{{"internal/lock/loss.go",
 		"\tif h.prolongable() {\n", "\tif !BUG && h.prolongable() {\n"}}},

@@ -55,21 +55,18 @@ func TestScheduler_PausesAreNotCutShort(t *testing.T) {
 			const short = 60 * time.Millisecond
 			items := map[string]*Item[string]{"long": {Value: "long"}, "short": {Value: "short"}}
 			var s *Scheduler[string]
-			s = New(Config[string]{
-				Renew: func(batch []string) {
-					for _, v := range batch {
-						switch {
-						case v == "short":
-							s.Change(items[v], Plan{Confirm, time.Now(), short, short})
-							continue
-						case fails:
-							s.Change(items[v], Plan{What: Retry})
-						}
-						asked++
+			s = New(func(batch []string) {
+				for _, v := range batch {
+					switch {
+					case v == "short":
+						s.Change(items[v], Plan{Confirm, time.Now(), short, short})
+						continue
+					case fails:
+						s.Change(items[v], Plan{What: Retry})
 					}
-				},
-				Expire: func(string) {},
-			})
+					asked++
+				}
+			}, func(string) {})
 			now := time.Now()
 			s.Change(items["long"], Plan{Renew, now, 30 * time.Second, 30 * time.Second})
 			s.Change(items["short"], Plan{Renew, now, short, short})
@@ -92,21 +89,18 @@ func TestScheduler_EndsAreKeptBesideRenewals(t *testing.T) {
 			var start, end = time.Now(), time.Time{}
 			it, other := &Item[string]{Value: "a"}, &Item[string]{Value: "other"}
 			var s *Scheduler[string]
-			s = New(Config[string]{
-				Renew: func(batch []string) {
-					for _, v := range batch {
-						switch {
-						case v == "other":
-							s.Change(other, Plan{Confirm, time.Now(), short, short})
-						case renewed:
-							s.Change(it, Plan{What: Retry})
-						default:
-							t.Error("renewed")
-						}
+			s = New(func(batch []string) {
+				for _, v := range batch {
+					switch {
+					case v == "other":
+						s.Change(other, Plan{Confirm, time.Now(), short, short})
+					case renewed:
+						s.Change(it, Plan{What: Retry})
+					default:
+						t.Error("renewed")
 					}
-				},
-				Expire: func(string) { end = time.Now() },
-			})
+				}
+			}, func(string) { end = time.Now() })
 			what := Fixed
 			if renewed {
 				what = Renew

@@ -30,20 +30,16 @@ func (s *Scheduler[T]) Len() int {
 	return s.schedule.Len()
 }
 
-func (l *log) config() Config[string] {
-	l.start = time.Now()
-	return Config[string]{
-		Renew: func(batch []string) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.renewed = append(l.renewed, event{time.Since(l.start), slices.Clone(batch)})
-		},
-		Expire: func(v string) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.expired = append(l.expired, event{time.Since(l.start), []string{v}})
-		},
-	}
+func (l *log) renew(batch []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = append(l.renewed, event{time.Since(l.start), slices.Clone(batch)})
+}
+
+func (l *log) expire(v string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expired = append(l.expired, event{time.Since(l.start), []string{v}})
 }
 
 // since returns the renewals from the n-th on.
@@ -57,8 +53,8 @@ func (l *log) since(n int) []event {
 func run(t *testing.T, f func(t *testing.T, s *Scheduler[string], l *log)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := new(log)
-		s := New(l.config())
+		l := &log{start: time.Now()}
+		s := New(l.renew, l.expire)
 		f(t, s, l)
 		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
@@ -161,7 +157,7 @@ func TestEnd_EndsRetries(t *testing.T) {
 }
 
 func TestStop_BeforeAnythingAndTwice(t *testing.T) {
-	s := New(Config[string]{})
+	s := New[string](nil, nil)
 	_ = s.Stop(t.Context())
 	_ = s.Stop(t.Context())
 	s.Change(&Item[string]{}, Plan{Renew, time.Now(), ttl, ttl})
@@ -188,4 +184,18 @@ func TestScheduler_AddAgain(t *testing.T) {
 			t.Error("it is still scheduled")
 		}
 	})
+}
+
+// A hold is renewed before its deadline, and there is room for two retries.
+func TestPeriod_IsBeforeTheDeadline(t *testing.T) {
+	sent := time.Now()
+	for ttl := validity.MinTTL; ttl <= validity.MaxTTL; ttl = ttl*3/2 + 1 {
+		renew, deadline := period(ttl), validity.Deadline(sent, ttl).Sub(sent)
+		if renew <= 0 || renew >= deadline {
+			t.Fatalf("ttl %v: renew +%v, deadline +%v", ttl, renew, deadline)
+		}
+		if ttl > 100*time.Millisecond && renew+2*retryAfter(ttl) > deadline {
+			t.Fatalf("ttl %v: no room for two retries of %v", ttl, retryAfter(ttl))
+		}
+	}
 }

@@ -1,11 +1,132 @@
+// Package renewal renews holds and ends them: one Scheduler serves all holds of a process with one goroutine, one
+// timer and one Schedule. It never waits for Redis: due items are handed out in
+// batches, answers change their plans whenever they come, and a deadline passes on time whatever hangs.
 package renewal
 
 import (
 	"container/heap"
+	"context"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/validity"
 )
+
+// Scheduler is safe for concurrent use. It starts with the first item.
+type Scheduler[T any] struct {
+	renew  func(batch []T)
+	expire func(T)
+	wake   chan struct{} // buffered: the earliest due time changed
+	stop   chan struct{}
+	done   chan struct{}
+
+	mu       sync.Mutex // guards the following and all scheduled items
+	schedule Schedule[T]
+	looks    time.Time // when run looks next, unless it is told; zero: only then
+	started  bool
+	stopped  bool
+}
+
+// New returns a scheduler that does nothing until an item is added. Its goroutine calls the functions without its lock, and they
+// must not block. renew asks for the renewal of a batch, which it keeps. For each item that ends in a Confirm, Retry or Drop; an item
+// for which none comes is handed out again after its patience, so that a lost request cannot end a hold by itself. expire tells that
+// the deadline of an item passed, which is not scheduled any more.
+func New[T any](renew func(batch []T), expire func(T)) *Scheduler[T] {
+	return &Scheduler[T]{
+		renew:    renew,
+		expire:   expire,
+		wake:     make(chan struct{}, 1),
+		stop:     make(chan struct{}),
+		done:     make(chan struct{}),
+		schedule: NewSchedule[T](time.Now),
+	}
+}
+
+// Change is that of the schedule. The first item starts the goroutine.
+func (s *Scheduler[T]) Change(it *Item[T], p Plan) (deadline time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deadline = s.schedule.Change(it, p)
+	next, some := s.schedule.Next()
+	if some && !s.started && !s.stopped {
+		s.started = true
+		go s.run()
+	}
+	if some && (s.looks.IsZero() || next.Before(s.looks)) {
+		select {
+		case s.wake <- struct{}{}:
+		default: // run has been told and not looked yet
+		}
+	}
+	return deadline
+}
+
+// Has reports whether an item is scheduled. By the time that Expire is called for one, it
+// can have been added again.
+func (s *Scheduler[T]) Has(it *Item[T]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.schedule.Has(it)
+}
+
+// Stop ends the goroutine and waits for it, or until ctx is done: Renew and Expire may take
+// their time, or be what calls it. Items are forgotten, not expired.
+func (s *Scheduler[T]) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.stopped
+	s.stopped = true
+	started := s.started
+	s.mu.Unlock()
+	if first {
+		close(s.stop)
+	}
+	if !started {
+		return nil
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Scheduler[T]) run() {
+	defer close(s.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		renew, expired, wait := s.due(time.Now())
+		for _, v := range expired {
+			s.expire(v)
+		}
+		if len(renew) > 0 {
+			s.renew(renew)
+		}
+		if wait >= 0 { // else it may fire once more, in vain
+			timer.Reset(wait)
+		}
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// due is that of the schedule, and says how long nothing else is due; a negative wait means until told.
+func (s *Scheduler[T]) due(now time.Time) (renew, expired []T, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	renew, expired = s.schedule.Due(now)
+	next, some := s.schedule.Next()
+	s.looks = next
+	if !some {
+		return renew, expired, -1
+	}
+	return renew, expired, max(0, next.Sub(now))
+}
 
 // Item is one hold in the schedule. Embed it in the hold; the zero value is not
 // scheduled.
@@ -24,10 +145,19 @@ type Item[T any] struct {
 // third of the size of a time.Time, of which every hold would have two.
 type instant time.Duration
 
+// period is how long after the request that has set its TTL a hold is renewed.
+func period(ttl time.Duration) time.Duration { return ttl / 3 }
+
 // slack is how far a renewal is brought forward to share a batch that goes out
-// anyway: a quarter of the renewal period. Holds taken at any time are then renewed in
+// anyway: a quarter of the period. Holds taken at any time are then renewed in
 // a handful of batches per period instead of one by one, and up to a quarter too early.
 func slack(ttl time.Duration) time.Duration { return ttl / 12 }
+
+// retryAfter is the pause before a failed renewal is tried again: an eighth of the
+// period, so that several tries fit before the deadline.
+func retryAfter(ttl time.Duration) time.Duration {
+	return min(max(ttl/24, 5*time.Millisecond), time.Second)
+}
 
 // Soon is when an item is handed out whose TTL is still a shorter one than it is to
 // have: so late that what is over by then costs no renewal.
@@ -110,7 +240,7 @@ func (s *Schedule[T]) add(it *Item[T], deadline time.Time, p Plan) {
 	case it.renewed && p.Set < p.TTL:
 		it.next = min(s.at(s.now().Add(Soon)), it.deadline)
 	case it.renewed:
-		it.next = min(s.at(validity.RenewAt(p.At, p.TTL)), it.deadline)
+		it.next = min(s.at(p.At.Add(period(p.TTL))), it.deadline)
 	}
 	if it.index != 0 {
 		heap.Fix(&s.items, int(it.index)-1)
@@ -129,7 +259,7 @@ func (s *Schedule[T]) confirm(it *Item[T], p Plan) (deadline time.Time) {
 	it.deadline = max(it.deadline, s.at(deadline))
 	next := it.deadline
 	if it.renewed {
-		next = min(s.at(validity.RenewAt(p.At, p.TTL)), next)
+		next = min(s.at(p.At.Add(period(p.TTL))), next)
 		if p.Set < p.TTL { // by Extend: a renewal, which sets it to more, is as due as before
 			next = min(next, it.next)
 		}
@@ -144,7 +274,7 @@ func (s *Schedule[T]) retry(it *Item[T]) {
 		return
 	}
 	it.asked = true
-	it.next = min(s.at(s.now().Add(validity.RetryAfter(it.ttl))), it.deadline)
+	it.next = min(s.at(s.now().Add(retryAfter(it.ttl))), it.deadline)
 	heap.Fix(&s.items, int(it.index)-1)
 }
 

@@ -23,7 +23,7 @@ var behindTimers = []planted.Edit{
 	edit("internal/pubsub/session.go", "\t\tcase <-tidy.C:\n", "\t\tcase <-tidy.C:\n\t\t\tPlantedStand(h.s)\n"),
 	edit("internal/pubsub/homes.go", "\t\ttimer.Reset(s.settle())", "\t\tPlantedStand(s)\n\t\ttimer.Reset(s.settle())"),
 	edit("internal/command/command.go", "func (x *Executor) inspect() {\n", "func (x *Executor) inspect() {\n\tPlantedStand(x)\n"),
-	edit("internal/renewal/renewal.go", "\t\trenew, expired, wait := s.due(time.Now())", "\t\tPlantedStand(s)\n\t\trenew, expired, wait := s.due(time.Now())"),
+	edit("internal/renewal/schedule.go", "\t\trenew, expired, wait := s.due(time.Now())", "\t\tPlantedStand(s)\n\t\trenew, expired, wait := s.due(time.Now())"),
 }
 
 // stand has the library's timers wait while their process stands still.

@@ -1,11 +1,11 @@
 // Package validity holds the arithmetic of lease windows: until when a hold may be
-// trusted, when it is renewed, and how long one request for it may take.
+// trusted, and how long one request for it may take.
 //
 // It is pure. Every function takes the times it needs and none reads a clock, so
 // each rule is a table in the tests.
 //
-//	sent                                   renew                  deadline   expiry
-//	 |----------------- TTL/3 --------------|                         |-margin-|
+//	sent                                                          deadline   expiry
+//	 |                                                                |-margin-|
 //	 |-------------------------------- TTL ------------------------------------|
 //
 // sent is read BEFORE the request that set the TTL is handed to the network: the
@@ -52,15 +52,6 @@ func Deadline(sent time.Time, ttl time.Duration) time.Time {
 // TTL is the inverse of Deadline: the least TTL of which d is trusted.
 func TTL(d time.Duration) time.Duration {
 	return d + min(max(minMargin, (d+48)/49), d)
-}
-
-// RenewAt is when a hold confirmed by a request sent at sent is due for renewal.
-func RenewAt(sent time.Time, ttl time.Duration) time.Time { return sent.Add(ttl / 3) }
-
-// RetryAfter is the pause before a failed renewal is tried again: an eighth of the
-// renewal period, so that several tries fit before the deadline.
-func RetryAfter(ttl time.Duration) time.Duration {
-	return min(max(ttl/24, 5*time.Millisecond), time.Second)
 }
 
 // Patience is how long one request for a lock of this TTL may stay unanswered

@@ -16,7 +16,6 @@ import (
 type Downgrade struct {
 	Repeated // Hold is the writer's
 	Reader   *Hold
-	began    time.Time
 	TTL      time.Duration // of Reader
 }
 
@@ -30,7 +29,7 @@ func (lk *Lock) downgrade(m *Moment, h *Hold, trace any) *Downgrade {
 	if left := h.Deadline.Sub(now); h.Terms.Fixed || left > ttl-validity.Margin(ttl) {
 		ttl = validity.TTL(left) // the rest of a fixed lease, or what Extend has added
 	}
-	d := &Downgrade{Reader: reader, began: now, TTL: ttl}
+	d := &Downgrade{Reader: reader, TTL: ttl}
 	d.isFor(m, h, d)
 	d.until = h.Deadline
 	lk.addShared(reader)

@@ -175,13 +175,14 @@ func (r *Release) handOn(m *Moment) {
 // that was the end of the lock, and the lease did what it had promised. In all other cases the lease had been lost
 // unnoticed, including a host that slept beyond the deadline before the call, which timers do not notice.
 //
-// A copy of a Detach would have found the owner id of its ticket. Only if its caller has been told before that the outcome is unknown, the
-// ticket may have been used since.
+// A copy of a Detach would have found the owner id of its ticket, unless the time of the ticket is over, or its caller has been told before
+// that the outcome is unknown: then the ticket may have been used since.
 //
 // Rejected alternative: a key that remembers each release, as Redisson's unlock latch. It costs one more write and
 // a live key for seconds per unlock, to tell "released" from "deleted by hand at the very moment of a lost reply".
 func (r *Release) gone(m *Moment, says Says) *Verdict {
-	if untold := r.why == detached && r.heard == nothing; !untold && !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {
+	untold := r.why == detached && r.heard == nothing && m.Now().Before(r.began.Add(r.Stay.Rest))
+	if !untold && !r.lapsed && (r.stray() || !validity.Valid(m.Now(), r.Hold.Deadline)) {
 		return nil
 	}
 	reason := LostDeleted

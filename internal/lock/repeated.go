@@ -17,6 +17,7 @@ type Repeated struct {
 	request    Request       // the release or the downgrade
 	lease      *Lease        // whose end began it, or one of those: names the lock; nil: none did
 	barred     time.Duration // when Redis first did not let the client, after Settings.Epoch; 0: it did not say so
+	began      time.Time     // when the first request was made
 	trouble    error         // why the latest request brought no answer; nil: none has
 	patient    time.Time     // until then Unlock waits
 	until      time.Time     // by then the lock, or the place in the queue, is gone by itself
@@ -44,7 +45,7 @@ func (r *Repeated) Trouble() error { return r.trouble }
 func (r *Repeated) isFor(m *Moment, h *Hold, x Request) {
 	now := m.Now()
 	r.lock, r.Hold, r.request, r.lease = h.Lock, h, x, h.leases
-	r.patient = now.Add(m.patienceFor(h.Terms.TTL))
+	r.began, r.patient = now, now.Add(m.patienceFor(h.Terms.TTL))
 	r.lapsed = !validity.Valid(now, h.Deadline)
 }
 

@@ -22,6 +22,26 @@ var handedFaultScenarios = map[string]func(*handed){
 		e.Clean(m)
 	},
 
+	// The copy comes when the ticket is over: that is what the caller wanted, and no loss.
+	"LostAnswerOfDetachForLess": func(e *handed) {
+		m, p := e.Via()
+		const short = 20 * time.Millisecond
+		l := e.MustLock(e.ours(m))
+		p.LoseReply(stayOf(e.Key), 1)
+		gate := p.HoldRequest(stayOf(e.Key))
+		began := time.Now()
+		time.AfterFunc(2*short, gate.Release)
+		e.mustDetach(l, short)
+		if took := time.Since(began); took < 2*short {
+			e.Errorf("the copy was answered within %v", took)
+		}
+		if n := m.Stats().Lost; n != 0 {
+			e.Errorf("%d losses", n)
+		}
+		e.Free()
+		e.Clean(m)
+	},
+
 	// The ticket works once Redis has executed the request. A late copy does not take the lock back.
 	"UnansweredDetach": func(e *handed) {
 		lines, logger := Logged()

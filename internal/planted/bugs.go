@@ -143,7 +143,7 @@ var Bugs = []Bug{
 	{Name: "TryLock refuses without asking", Quick: true, By: "false refusal", Edits: []Edit{{"internal/lock/try.go",
 		"func (lk *Lock) try(m *Moment, w *Waiter) {\n", "func (lk *Lock) try(m *Moment, w *Waiter) {\n\tif BUG && w.Once {\n\t\tlk.refuse(m, lk.tries+1, NotAcquired, nil)\n\t\treturn\n\t}\n"}}},
 	{Name: "a lost reply of a release is a loss", By: "lost without cause|false loss", In: "-shape one-server", Edits: []Edit{{"internal/lock/release.go",
-		"if untold := r.why == detached && r.heard == nothing; !untold", "if untold := r.why == detached && r.heard == nothing; !BUG && !untold"}}},
+		"if !untold && !r.lapsed && (", "if !BUG && !untold && !r.lapsed && ("}}},
 	{Name: "Unlock waits forever", By: "late return", Edits: []Edit{{"internal/lock/repeated.go",
 		"func (r *Repeated) giveUpWaiting(m *Moment, cause error) {\n", "func (r *Repeated) giveUpWaiting(m *Moment, cause error) {\n\tif BUG {\n\t\treturn\n\t}\n"}}},
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
@@ -190,31 +191,28 @@ func (t trial) repeat(ctx context.Context, op func() error, batch int) (metrics,
 		return nil, err
 	}
 	var (
-		lat   load.Histogram
-		wg    sync.WaitGroup
-		once  sync.Once
-		fault error
-		cpu   = load.CPUTime()
-		begun = time.Now()
+		lat     load.Histogram
+		callers errgroup.Group
+		cpu     = load.CPUTime()
+		begun   = time.Now()
 	)
 	for range t.n {
-		wg.Go(func() {
+		callers.Go(func() error {
 			for done := time.Duration(0); done < t.window; {
 				from := time.Since(begun)
 				if err := op(); err != nil {
-					once.Do(func() { fault = err })
-					return
+					return err
 				}
 				done = time.Since(begun)
 				lat.Record(done - from)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	elapsed := time.Since(begun)
-	if fault != nil {
-		return nil, fault
+	if err := callers.Wait(); err != nil {
+		return nil, err
 	}
+	elapsed := time.Since(begun)
 	sent, err := u.SoFar(ctx)
 	if err != nil {
 		return nil, err

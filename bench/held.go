@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
@@ -153,28 +153,12 @@ func unlockAll(ctx context.Context, unlocks []func(context.Context) error) error
 
 // spread calls f for 0 to n-1 from a few goroutines and returns the first error.
 func spread(n int, f func(i int) error) error {
-	var (
-		next  atomic.Int64
-		wg    sync.WaitGroup
-		once  sync.Once
-		fault error
-	)
-	for range lockers {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if err := f(i); err != nil {
-					once.Do(func() { fault = err })
-					return
-				}
-			}
-		})
+	var callers errgroup.Group
+	callers.SetLimit(lockers)
+	for i := range n {
+		callers.Go(func() error { return f(i) })
 	}
-	wg.Wait()
-	return fault
+	return callers.Wait()
 }
 
 // growthPer is what each of n locks or waiters took.

@@ -15,13 +15,12 @@ import (
 // machine describes where the report is made. What cannot be found out is empty.
 func machine(server *load.Server, pinning load.Pinning) report.Machine {
 	m := report.Machine{
-		CPU:       cpuModel(),
-		Cores:     cores(),
 		Placement: pinning.String(),
 		Go:        runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
 		Redis:     server.Version(),
 		Modules:   make(map[string]string),
 	}
+	m.CPU, m.Cores = processor()
 	m.Kernel = output("uname", "-sr")
 	m.Commit = output("git", "describe", "--always", "--dirty", "--abbrev=12")
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -44,27 +43,16 @@ func output(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func cpuModel() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(info)) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
-}
-
-// cores returns the machine's cores; runtime.NumCPU only knows those left by Pin.
-func cores() int {
-	n := 0
+// processor returns its model and the machine's cores; runtime.NumCPU only knows those left by Pin.
+func processor() (model string, cores int) {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
-		if strings.HasPrefix(line, "processor") {
-			n++
+		switch k, v, _ := strings.Cut(line, ":"); strings.TrimSpace(k) {
+		case "model name":
+			model = strings.TrimSpace(v)
+		case "processor":
+			cores++
 		}
 	}
-	return cmp.Or(n, runtime.NumCPU())
+	return model, cmp.Or(cores, runtime.NumCPU())
 }

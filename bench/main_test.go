@@ -70,41 +70,43 @@ func runnable(tb testing.TB, l contender.Library) {
 // quickVariable is set where benchmarks only have to run: of each scenario, that is its first row.
 const quickVariable = "HOLDFAST_TEST_QUICK"
 
-// benchmark reports the metrics of a scenario, for every library and row, that is watched for a window. ns/op
-// would be the length of that. A rival that gives up, as some do when the machine is
-// busy, has none.
-func benchmark(b *testing.B, s scenario) {
-	rows := s.rows
-	if os.Getenv(quickVariable) != "" {
-		rows = rows[:1]
-	}
-	for _, r := range rows {
-		for _, l := range s.libraries {
-			b.Run("impl="+l.Name+"/"+r.name, func(b *testing.B) {
-				runnable(b, l)
-				t := trial{testServer, l, r, window}
-				if !t.fits() {
-					b.Skip("for one caller in each process")
-				}
-				if t.tooDear() {
-					b.Skip("too dear for a short " + windowVariable)
-				}
-				for b.Loop() {
-					m, err := s.measure(context.Background(), t)
-					if err != nil && !grave(l, err) {
-						b.Skip("it failed: ", err)
-					}
-					if err != nil {
-						b.Fatal(err)
-					}
-					for unit, v := range m {
-						b.ReportMetric(v, unit)
-					}
-				}
-				b.ReportMetric(0, "ns/op")
-			})
+// BenchmarkScenario is each scenario, for every library and row, watched for a window. ns/op would be the length of that. A rival that gives
+// up, as some do when the machine is busy, has no metrics. Two holders at once fail any of them.
+func BenchmarkScenario(b *testing.B) {
+	for _, s := range scenarios {
+		rows := s.rows
+		if os.Getenv(quickVariable) != "" {
+			rows = rows[:1]
+		}
+		for _, r := range rows {
+			for _, l := range s.libraries {
+				b.Run(s.name+"/impl="+l.Name+"/"+r.name, func(b *testing.B) { benchmark(b, s, trial{testServer, l, r, window}) })
+			}
 		}
 	}
+}
+
+func benchmark(b *testing.B, s scenario, t trial) {
+	runnable(b, t.library)
+	if !t.fits() {
+		b.Skip("for one caller in each process")
+	}
+	if t.tooDear() {
+		b.Skip("too dear for a short " + windowVariable)
+	}
+	for b.Loop() {
+		m, err := s.measure(context.Background(), t)
+		if err != nil && !grave(t.library, err) {
+			b.Skip("it failed: ", err)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		for unit, v := range m {
+			b.ReportMetric(v, unit)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
 }
 
 func must(t *testing.T, err error) {

@@ -87,30 +87,6 @@ func TestReportTellsWhatItSkipped(t *testing.T) {
 	}
 }
 
-// Each scenario is a benchmark too. Two holders at once fail any of them.
-
-func BenchmarkFloors(b *testing.B)         { benchmark(b, floors) }
-func BenchmarkUncontended(b *testing.B)    { benchmark(b, uncontended) }
-func BenchmarkDistinct(b *testing.B)       { benchmark(b, distinct) }
-func BenchmarkOneName(b *testing.B)        { benchmark(b, oneName) }
-func BenchmarkProcesses(b *testing.B)      { benchmark(b, processes) }
-func BenchmarkHandover(b *testing.B)       { benchmark(b, handover) }
-func BenchmarkQueue(b *testing.B)          { benchmark(b, queue) }
-func BenchmarkFair(b *testing.B)           { benchmark(b, fair) }
-func BenchmarkReaders(b *testing.B)        { benchmark(b, readers) }
-func BenchmarkLinger(b *testing.B)         { benchmark(b, linger) }
-func BenchmarkHeld(b *testing.B)           { benchmark(b, held) }
-func BenchmarkParked(b *testing.B)         { benchmark(b, parked) }
-func BenchmarkPermitFree(b *testing.B)     { benchmark(b, permitFree) }
-func BenchmarkPermitRefusal(b *testing.B)  { benchmark(b, permitRefusal) }
-func BenchmarkPermitHandover(b *testing.B) { benchmark(b, permitHandover) }
-func BenchmarkPermitCrowd(b *testing.B)    { benchmark(b, permitCrowd) }
-func BenchmarkPermitWeights(b *testing.B)  { benchmark(b, permitWeights) }
-func BenchmarkPermitParked(b *testing.B)   { benchmark(b, permitParked) }
-func BenchmarkWanted(b *testing.B)         { benchmark(b, wanted) }
-func BenchmarkElection(b *testing.B)       { benchmark(b, election) }
-func BenchmarkTicket(b *testing.B)         { benchmark(b, ticket) }
-
 // What several processes do is added up, and nothing of it is lost.
 func TestFleetCounts(t *testing.T) {
 	for _, name := range []string{contender.Ours, "redisson"} {

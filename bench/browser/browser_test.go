@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,17 +32,7 @@ var look string
 // start starts a browser. make browser installs one.
 func start(t *testing.T) context.Context {
 	t.Helper()
-	options := chromedp.DefaultExecAllocatorOptions[:]
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil && path == "" {
-			path = found
-		}
-	}
-	if path == "" {
-		t.Fatal("there is neither chromium nor google-chrome here: make browser installs one")
-	}
-	options = append(slices.Clone(options), chromedp.ExecPath(path), chromedp.WSURLReadTimeout(2*time.Minute)) // machines can be busy
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.WSURLReadTimeout(2*time.Minute)) // machines can be busy
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // it refuses to run as root with one
 	}
@@ -54,7 +43,7 @@ func start(t *testing.T) context.Context {
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	if err := chromedp.Run(ctx); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: make browser installs one", err)
 	}
 	return ctx
 }

@@ -7,9 +7,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
 )
@@ -44,13 +45,11 @@ type crowd struct {
 	handovers Histogram // from Unlock in one process to the return of Lock in another
 	overlaps  atomic.Int64
 
-	begun  time.Time
-	before Footprint
-	cpu    time.Duration
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	once   sync.Once
-	fault  error
+	begun   time.Time
+	before  Footprint
+	cpu     time.Duration
+	cancel  context.CancelFunc
+	running errgroup.Group
 }
 
 type caller struct {
@@ -102,11 +101,7 @@ func (c *crowd) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.begun, c.cancel, c.cpu = time.Now(), cancel, CPUTime()
 	for i := range c.callers {
-		c.wg.Go(func() {
-			if err := c.work(ctx, i); err != nil {
-				c.once.Do(func() { c.fault = err })
-			}
-		})
+		c.running.Go(func() error { return c.work(ctx, i) })
 	}
 }
 
@@ -131,7 +126,7 @@ func (c *crowd) end() *outcome {
 		}
 	}
 	c.cancel()
-	c.wg.Wait()
+	fault := c.running.Wait()
 	o := &outcome{
 		Unfinished: cut,
 		Waits:      c.waits.counts(), Reads: c.reads.counts(), Handovers: c.handovers.counts(),
@@ -144,8 +139,8 @@ func (c *crowd) end() *outcome {
 		o.Writes += w.writes
 		o.Unfinished = max(o.Unfinished, w.unfinished)
 	}
-	if c.fault != nil {
-		o.Error = c.fault.Error()
+	if fault != nil {
+		o.Error = fault.Error()
 	}
 	return o
 }

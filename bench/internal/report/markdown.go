@@ -22,7 +22,9 @@ func (l Layout) Markdown(r *Report) []byte {
 	p.machine(r)
 	p.problems(r)
 	p.shown(r, l)
+	p.f("## Summary\n\n")
 	p.summary(r, l.Scenarios)
+	p.f("\n")
 	p.losses(r, l.Scenarios)
 	for _, s := range l.Scenarios {
 		p.scenario(r, s)
@@ -90,14 +92,8 @@ func (p *printer) shown(r *Report, l Layout) {
 	p.headlines(r, l)
 }
 
+// summary has the deciding metric of each load: Holdfast's, the best rival's, and the floor.
 func (p *printer) summary(r *Report, scenarios []Scenario) {
-	p.f("## Summary\n\n")
-	p.table(r, scenarios)
-	p.f("\n")
-}
-
-// table has the deciding metric of each load: Holdfast's, the best rival's, and the floor.
-func (p *printer) table(r *Report, scenarios []Scenario) {
 	p.head("scenario", "load", "metric", "holdfast", "best rival", "its figure", "holdfast ÷ best rival", "holdfast ÷ floor")
 	for _, s := range scenarios {
 		for _, load := range s.Loads {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"regexp"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,9 +33,6 @@ func TestBench(t *testing.T) {
 func TestBench_Refuses(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	do(t, srv, "acl", "setuser", "guest", "on", ">guest", "~*", "&*", "+@all", "-info")
-	i := start(t, "redis://guest:guest@"+srv.Addr(), "bench")
-	i.exits(t, exitRefused, "the number of clients is not known")
 	for range mostClients {
 		c, err := net.Dial("tcp", srv.Addr())
 		must(t, err)
@@ -45,36 +41,13 @@ func TestBench_Refuses(t *testing.T) {
 	redistest.Eventually(t, patience, "the server has its clients", func() bool {
 		return readFacts(srv.Admin().Info(t.Context(), "clients").Val()).number("connected_clients") > mostClients
 	})
-	i = start(t, urlOf(srv), "bench")
+	i := start(t, urlOf(srv), "bench")
 	if status := i.wait(t); status != exitRefused || !regexp.MustCompile(`not measured: the server has 10\d\d clients`).MatchString(i.stderr.String()) {
 		t.Errorf("exit status %d, want %d", status, exitRefused)
 	}
 	redistest.WantMost(t, srv.CommandCalls("evalsha", "eval"), 0, "%d scripts were called")
 	i = start(t, urlOf(srv), "bench", "--force", "--for=100ms", "--procs=1")
 	redistest.Want(t, i.wait(t), 0, "--force: exit status %d")
-}
-
-// A signal, and a server that goes away, end all processes.
-func TestBench_Ends(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	begun := func() {
-		redistest.Eventually(t, patience, "a process works", func() bool { return srv.CommandCalls("evalsha") > 200 })
-		srv.ResetStats()
-	}
-	i := start(t, urlOf(srv), "bench", "--for=10m")
-	begun()
-	must(t, i.Process.Signal(syscall.SIGINT))
-	i.exits(t, 130)
-	wantAlone(t, srv)
-	srv.RequireNoKeys(t)
-
-	i = start(t, urlOf(srv), "bench", "--for=10m", "--procs=1")
-	begun()
-	must(t, i.Process.Kill())
-	i.wait(t)
-	wantAlone(t, srv)
-	srv.RequireNoKeys(t)
 }
 
 func TestHandoffs(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
 // diagnose runs doctor and returns its findings by their codes; of several with one code, the worst.
@@ -76,7 +77,7 @@ func TestDoctor_BadServers(t *testing.T) {
 		url    func(t *testing.T, srv *redistest.Server) (url string) // nil: the server's own
 		want   map[string]want                                        // by code; the others neither warn nor fail
 	}{
-		{name: "nothing is wrong"},
+		{name: "nothing is wrong", want: map[string]want{"HF117": {note, `^0 locks are held by Redisson's clients; 0 connections listen for releases as these do$`}}},
 		{name: "evicts", config: []any{"maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"},
 			want: map[string]want{"HF104": {failed, `^allkeys-lru: when the memory is full, Redis deletes locks of living holders$`}}},
 		{name: "would evict", config: []any{"maxmemory-policy", "volatile-ttl"},
@@ -122,6 +123,21 @@ func TestDoctor_BadServers(t *testing.T) {
 			do(t, srv, "hset", "old", aliceID, 1)
 			return urlOf(srv)
 		}, want: map[string]want{"HF116": {warned, `^1 of 1 locks have no TTL`}}},
+		{name: "clients of Redisson", url: func(t *testing.T, srv *redistest.Server) string {
+			for name, owner := range map[string]string{"a": javaID, "b": aliceID} {
+				do(t, srv, "hset", name, owner, 1)
+				do(t, srv, "pexpire", name, 60000)
+			}
+			lock, _ := wire.Channels("a")
+			_, rw := wire.Channels("c")
+			for _, channel := range []string{lock, rw} { // as its waiters listen
+				sub := srv.Admin().Subscribe(t.Context(), channel)
+				t.Cleanup(func() { sub.Close() })
+				_, err := sub.Receive(t.Context())
+				must(t, err)
+			}
+			return urlOf(srv)
+		}, want: map[string]want{"HF117": {note, `^1 locks are held by Redisson's clients; 2 connections listen for releases as these do$`}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -62,35 +62,42 @@ func TestDemo_OnRealRedisLeavesNothingBehind(t *testing.T) {
 	srv.RequireNoKeys(t, "mine")
 }
 
-// startStuck starts a sale whose first buyer thinks for hours, and returns when it
-// does. The command has a process group of its own, as from a shell.
-func startStuck(t *testing.T, srv *redistest.Server) *invocation {
+// startLong starts a sale whose first buyer thinks for hours, or a measurement of ten minutes, and returns when its processes work.
+// The command has a process group of its own, as from a shell.
+func startLong(t *testing.T, srv *redistest.Server, command string) *invocation {
 	t.Helper()
-	i := newInvocation(t, "demo", "--hold=5h", "--redis="+urlOf(srv))
+	args, key := []string{"demo", "--hold=5h", "--redis=" + urlOf(srv)}, ":lock"
+	if command == "bench" {
+		args, key = []string{"bench", "--for=10m", "--procs=1"}, ":0"
+	}
+	i := prepare(t, urlOf(srv), args...)
 	i.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, i.Start())
 	t.Cleanup(func() { _ = syscall.Kill(-i.Process.Pid, syscall.SIGKILL) })
-	awaitKey(t, srv, ":lock")
+	awaitKey(t, srv, key)
 	return i
 }
 
-func TestDemo_CleansUpWhenStopped(t *testing.T) {
+// A command that has started others ends with all of them, and leaves nothing in Redis.
+func TestCrew_EndsByASignal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name   string
-		signal syscall.Signal
-		group  bool // to all processes, as a terminal does
-		want   int
+		name    string
+		command string
+		signal  syscall.Signal
+		group   bool // to all processes, as a terminal does
+		want    int
 	}{
-		{"Ctrl-C", syscall.SIGINT, true, 130},
-		{"interrupt", syscall.SIGINT, false, 130},
-		{"terminate", syscall.SIGTERM, false, 143},
-		{"hang-up", syscall.SIGHUP, true, 129},
+		{"Ctrl-C", "demo", syscall.SIGINT, true, 130},
+		{"interrupt", "demo", syscall.SIGINT, false, 130},
+		{"terminate", "demo", syscall.SIGTERM, false, 143},
+		{"hang-up", "demo", syscall.SIGHUP, true, 129},
+		{"bench", "bench", syscall.SIGINT, true, 130},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
-			i := startStuck(t, srv)
+			i := startLong(t, srv, tt.command)
 			pid := i.Process.Pid
 			if tt.group {
 				pid = -pid
@@ -106,7 +113,7 @@ func TestDemo_CleansUpWhenStopped(t *testing.T) {
 func TestDemo_ProcessesEndWithTheirParent(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	i := startStuck(t, srv)
+	i := startLong(t, srv, "demo")
 	must(t, i.Process.Kill())
 	// Its output has other writers, so wait until these are gone as well.
 	i.wait(t)

@@ -80,6 +80,7 @@ func TestStatus(t *testing.T) {
 		{"", []string{"top", "--sort=name"}, 2, `--sort is waiting, handoffs, age or ttl, not "name"`},
 		{urlOf(dead), []string{"top"}, 5, `redis cannot be reached: .*connection refused`},
 		{noRights, []string{"top", "--once"}, 5, `NOPERM`},
+		{noRights, []string{"bench"}, 4, `the number of clients is not known`},
 		{"", []string{"bench", "--for=1ms"}, 2, `--for must be at least 100ms`},
 		{"", []string{"bench", "--procs=0"}, 2, `--procs must be between 1 and 64`},
 		{"", []string{"demo", "--redis=" + urlOf(dead)}, 1, `no usable Redis: server at ` + dead.Addr() + `: .*connection refused`},

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -100,35 +99,14 @@ func TestMigrating_AccessRights(t *testing.T) {
 		rights = append(rights, m[1])
 	}
 	must(t, srv.Admin().Do(t.Context(), rights...).Err())
-	m, err := newLocks(srv.ClientWith(t, func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }))
-	must(t, err)
-	defer m.Close(t.Context())
-	rw := m.RWMutex("rw")
-	for _, l := range []holdfast.Locker{m.Mutex("mutex", holdfast.WithFencing()), m.FairMutex("fair"), rw, rw.RLocker(), m.Semaphore("permits", 1).Locker(1)} {
-		lease, err := l.Lock(t.Context())
+	managers := make([]*holdfast.Manager, 2)
+	for i := range managers {
+		var err error
+		managers[i], err = newLocks(srv.ClientWith(t, asLocks))
 		must(t, err)
-		waiter := map[string]holdfast.Locker{"mutex": m.Mutex("mutex"), "fair": m.FairMutex("fair"), "rw": rw, "permits": m.Semaphore("permits", 1).Locker(1)}[lease.Name()]
-		granted := make(chan error, 1)
-		go func() {
-			granted <- holdfast.Do(t.Context(), waiter, func(context.Context, *holdfast.Lease) error { return nil })
-		}()
-		redistest.Eventually(t, locktest.Patience, "another waits", func() bool { return m.Stats().Waiting == 1 })
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Errorf("%s: %v", lease.Name(), err)
-		}
-		if err := <-granted; err != nil {
-			t.Errorf("%s, behind another: %v", lease.Name(), err)
-		}
+		defer managers[i].Close(t.Context())
 	}
-	lease, err := rw.Lock(t.Context())
-	must(t, err)
-	if freed, err := m.ForceUnlock(t.Context(), "rw"); !freed || err != nil {
-		t.Errorf("ForceUnlock: %v, %v", freed, err)
-	}
-	<-lease.Done()
-	if log, err := srv.Admin().ACLLog(t.Context(), 10).Result(); err != nil || len(log) != 0 {
-		t.Errorf("refused: %+v, %v", log, err)
-	}
+	rightsSuffice(t, srv, managers[0], managers[1])
 }
 
 // Every Go program of both pages is compiled: here, or as a whole in the module bench/migrating.

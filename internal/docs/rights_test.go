@@ -2,7 +2,6 @@ package docs
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -16,6 +15,44 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
+
+// asLocks has a client be the user that the documents give rights to.
+func asLocks(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
+
+// rightsSuffice has one process lock each kind, and another one wait for it and get it, and ends a lock by force. Redis has refused nothing.
+func rightsSuffice(t *testing.T, srv *redistest.Server, a, b *holdfast.Manager) {
+	t.Helper()
+	ctx := t.Context()
+	mutex := func(m *holdfast.Manager) holdfast.Locker { return m.Mutex(stock, holdfast.WithFencing()) }
+	fair := func(m *holdfast.Manager) holdfast.Locker { return m.FairMutex("app:fair") }
+	write := func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("app:rw") }
+	read := func(m *holdfast.Manager) holdfast.Locker { return m.RWMutex("app:rw").RLocker() }
+	permit := func(m *holdfast.Manager) holdfast.Locker { return m.Semaphore("app:permits", 1).Locker(1) }
+	for _, kind := range []struct {
+		held, wanted func(*holdfast.Manager) holdfast.Locker
+	}{{mutex, mutex}, {fair, fair}, {write, write}, {read, write}, {permit, permit}} {
+		lease := locktest.MustLock(t, kind.held(a))
+		_, err := kind.wanted(b).TryLock(ctx)
+		locktest.WantErr(t, err, holdfast.ErrNotAcquired, nil)
+		waiter := locktest.Calls(kind.wanted(b).Lock, ctx)
+		redistest.Eventually(t, locktest.Patience, "another waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
+		if info := locktest.Inspected(t, a, lease.Name()); !info.Held {
+			t.Errorf("Inspect: %+v", info)
+		}
+		locktest.MustUnlock(t, lease)
+		locktest.MustUnlock(t, locktest.Granted(t, waiter))
+	}
+	lease := locktest.MustLock(t, mutex(a))
+	locktest.MustForceUnlock(t, b, stock)
+	<-lease.Done()
+	log, err := srv.Admin().ACLLog(ctx, 10).Result()
+	must(t, err)
+	for _, entry := range log {
+		if !strings.HasPrefix(entry.Object, "client") { // go-redis introduces itself, and does not mind
+			t.Errorf("refused: %+v", entry)
+		}
+	}
+}
 
 // As the user of the document everything works and nothing is refused.
 func TestOperations_AccessRightsSuffice(t *testing.T) {
@@ -31,35 +68,8 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 		}
 	}
 	proxy := srv.Proxy(t)
-	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
-	a, b := operated(t, proxy.ClientWith(t, user)), operated(t, srv.ClientWith(t, user))
+	a, b := operated(t, proxy.ClientWith(t, asLocks)), operated(t, srv.ClientWith(t, asLocks))
 	ctx := t.Context()
-
-	lock := func(m *holdfast.Manager) *holdfast.Lease {
-		t.Helper()
-		lease, err := m.Mutex(stock, holdfast.WithFencing()).Lock(ctx)
-		must(t, err)
-		return lease
-	}
-	lease := lock(a)
-	if _, err := b.Mutex(stock).TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
-		t.Errorf("TryLock of a held lock: %v", err)
-	}
-	waiter := b.Mutex(stock, holdfast.WithFencing()).LockAsync(ctx)
-	redistest.Eventually(t, locktest.Patience, "somebody waits", func() bool { return b.Stats().Waiting == 1 && b.Stats().Subscriptions > 0 })
-	redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
-	if info := locktest.Inspected(t, a, stock); !info.Held {
-		t.Errorf("Inspect: %+v", info)
-	}
-	redistest.Check(t, lease.Unlock(ctx))
-	r := <-waiter
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	if ok, err := a.ForceUnlock(ctx, stock); !ok || err != nil {
-		t.Errorf("ForceUnlock: %v, %v", ok, err)
-	}
-	<-r.Lease.Done()
 
 	// A caller that leaves before it has an answer: a tombstone.
 	call := func(cmd []string) bool { return strings.HasPrefix(strings.ToLower(cmd[0]), "eval") }
@@ -79,24 +89,10 @@ func TestOperations_AccessRightsSuffice(t *testing.T) {
 		return err == nil && got.Unlock(ctx) == nil
 	})
 
-	log, err := srv.Admin().Do(ctx, "ACL", "LOG").Slice()
-	must(t, err)
-	for _, entry := range log {
-		fields := make(map[any]any)
-		switch e := entry.(type) {
-		case map[any]any:
-			maps.Copy(fields, e)
-		case []any:
-			for i := 0; i+1 < len(e); i += 2 {
-				fields[e[i]] = e[i+1]
-			}
-		}
-		object, _ := fields["object"].(string)
-		if strings.HasPrefix(object, "client") {
-			continue // go-redis introduces itself, and does not mind
-		}
-		t.Errorf("refused: %v", fields)
-	}
+	lease := locktest.MustLock(t, a.Mutex(stock))
+	redistest.Eventually(t, locktest.Patience, "a renewal", func() bool { return a.Stats().Renewals > 0 })
+	locktest.MustUnlock(t, lease)
+	rightsSuffice(t, srv, a, b)
 }
 
 // The list of commands is that of the scripts and of what is sent beside them: nothing
@@ -138,8 +134,7 @@ func TestIdentity_Denied(t *testing.T) {
 		must(t, srv.Admin().Do(t.Context(), command...).Err())
 	}
 	lines, logger := locktest.Logged()
-	user := func(o *redis.Options) { o.Username, o.Password = "locks", "secret" }
-	m, err := holdfast.New(srv.ClientWith(t, user), holdfast.WithIdentity("shop"), logger)
+	m, err := holdfast.New(srv.ClientWith(t, asLocks), holdfast.WithIdentity("shop"), logger)
 	must(t, err)
 	lease := locktest.MustLock(t, m.Mutex(stock))
 	redistest.Eventually(t, locktest.Patience, "a line", func() bool { return len(lines.With("holdfast: identity not written", "NOPERM")) == 1 })

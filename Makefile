@@ -224,5 +224,6 @@ browser: ## the debug page in a real browser, wide and narrow, light and dark, b
 	  echo "browser: NOT TESTED: chromium cannot be installed here"; test "$$HOLDFAST_BROWSER" != require; \
 	fi
 
-screenshots: ## write the pictures of docs/OPERATIONS.md anew
+screenshots: ## write the pictures of docs/OPERATIONS.md anew; needs pngquant, which makes them small
 	@HOLDFAST_BROWSER=require $(MAKE) --no-print-directory browser BROWSER_ARGS='-args -screenshots $(CURDIR)/docs/screenshots'
+	@pngquant --force --strip --ext .png docs/screenshots/*.png

@@ -135,11 +135,7 @@ func (b *tab) keep(name string) {
 		picture, err = page.CaptureScreenshot().Do(ctx)
 		return err
 	}))
-	small, err := fewerColors(picture)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), small, 0o644)
-	}
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644); err != nil {
 		b.t.Error(err)
 	}
 }

@@ -7,6 +7,5 @@ import (
 	"os"
 )
 
-func pause(*os.Process) error     { return errors.New("this system cannot pause a process") }
-func resume(*os.Process) error    { return nil }
-func interrupt(*os.Process) error { return errors.New("this system cannot interrupt a process") }
+func pause(*os.Process) error  { return errors.New("this system cannot pause a process") }
+func resume(*os.Process) error { return nil }

@@ -7,6 +7,5 @@ import (
 	"syscall"
 )
 
-func pause(p *os.Process) error     { return p.Signal(syscall.SIGSTOP) }
-func resume(p *os.Process) error    { return p.Signal(syscall.SIGCONT) }
-func interrupt(p *os.Process) error { return p.Signal(os.Interrupt) }
+func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

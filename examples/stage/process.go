@@ -108,7 +108,7 @@ func (p *Process) Resume() {
 }
 
 // Stop asks the process to end, as Ctrl-C does.
-func (p *Process) Stop() { p.director.Must(interrupt(p.cmd.Process)) }
+func (p *Process) Stop() { p.director.Must(p.cmd.Process.Signal(os.Interrupt)) }
 
 // Wait waits until the process has ended, and gives up if that was with an error.
 func (p *Process) Wait() {

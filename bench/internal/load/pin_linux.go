@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -58,26 +57,6 @@ func list(set *unix.CPUSet) string {
 		}
 	}
 	return s
-}
-
-// pinProcess moves all threads of another process to one core.
-func pinProcess(pid, core int) error {
-	var one unix.CPUSet
-	one.Set(core)
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		tid, err := strconv.Atoi(filepath.Base(t))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(tid, &one); err != nil {
-			return fmt.Errorf("pin redis-server to core %d: %w", core, err)
-		}
-	}
-	return nil
 }
 
 // dieWithParent has the kernel end cmd's process if this one is killed.

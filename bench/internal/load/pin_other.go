@@ -6,6 +6,4 @@ import "os/exec"
 
 func pin() (Pinning, error) { return Pinning{-1, "not pinned (Linux only)"}, nil }
 
-func pinProcess(pid, core int) error { return nil }
-
 func dieWithParent(*exec.Cmd) {}

@@ -21,7 +21,6 @@ type Server struct {
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
 	log     *strings.Builder
-	pinning Pinning
 	javas   []*worker // without a job
 }
 
@@ -63,10 +62,12 @@ func start(path string, p Pinning) (*Server, error) {
 		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		exited:  make(chan struct{}),
 		log:     new(strings.Builder),
-		pinning: p,
 	}
-	s.cmd = exec.Command(path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
-		"--save", "", "--appendonly", "no", "--loglevel", "warning")
+	args := []string{path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--loglevel", "warning"}
+	if p.server >= 0 {
+		args = append([]string{"taskset", "-c", strconv.Itoa(p.server)}, args...) // it becomes the server
+	}
+	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	dieWithParent(s.cmd)
 	if err := s.cmd.Start(); err != nil {
@@ -77,16 +78,7 @@ func start(path string, p Pinning) (*Server, error) {
 		close(s.exited)
 	}()
 	s.admin = redis.NewClient(&redis.Options{Addr: s.address, PoolSize: 1, MaxRetries: -1})
-	if err := s.ready(); err != nil {
-		return s, err
-	}
-	if p.server >= 0 {
-		if err := pinProcess(s.cmd.Process.Pid, p.server); err != nil {
-			s.Stop()
-			return nil, err
-		}
-	}
-	return s, nil
+	return s, s.ready()
 }
 
 func freePort() (int, error) {

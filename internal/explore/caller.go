@@ -213,7 +213,6 @@ func (c *caller) unlocks() {
 	l := c.leases[at]
 	c.leases = append(c.leases[:at:at], c.leases[at+1:]...)
 	c.w.judge.gives(c, at)
-	c.w.judgePass(c, l)
 	c.p().event(l.Of(), func(m *lock.Moment) {
 		r, given := l.Of().Unlock(m, l, nil)
 		switch {

@@ -19,14 +19,13 @@ import (
 type court struct {
 	*judge.Judge
 	w       *World
-	at      time.Time         // of the look
-	locks   []*judge.Lock     // of each of the plan's
-	seen    *vredis.Database  // by the latest look
-	when    time.Time         // of that
-	deleted bool              // another client has deleted a lock
-	slow    bool              // an answer took too long
-	expired map[string]bool   // owner ids whose TTL has ended
-	since   []map[int]arrival // of each lock, by process: since when it has the lock while another process waits
+	at      time.Time        // of the look
+	locks   []*judge.Lock    // of each of the plan's
+	seen    *vredis.Database // by the latest look
+	when    time.Time        // of that
+	deleted bool             // another client has deleted a lock
+	slow    bool             // an answer took too long
+	expired map[string]bool  // owner ids whose TTL has ended
 }
 
 func newCourt(w *World) *court {
@@ -37,7 +36,6 @@ func newCourt(w *World) *court {
 		l := judge.NewLock(of.Name, of.Name, of.Kind == lock.WriteKind, of.Permits)
 		l.Shell, l.Loose = of, of.Kind != lock.FairKind && of.Kind != lock.SemaphoreKind
 		j.locks = append(j.locks, l)
-		j.since = append(j.since, map[int]arrival{})
 	}
 	return j
 }
@@ -205,35 +203,20 @@ func answerOf(k *vredis.Key, args []string) any {
 
 // asks is called before the server runs a request for places.
 func (j *court) asks(f *flight) {
-	all := f.args[3+f.args[2].(int):]
-	wait, ids := "", []string(nil)
-	switch name := f.script.Name(); {
-	case name == "join":
-		wait = argument(all[0])
-		for _, tail := range all[2:] {
-			ids = append(ids, argument(all[1])+argument(tail))
-		}
-	case strings.HasSuffix(name, "_acquire") && len(all) > 2:
-		wait, ids = argument(all[2]), []string{argument(all[0])}
-	}
+	keys, args := texts(f.args)
 	j.at = j.w.now
 	for _, l := range j.locks {
 		if f.script == protocol.PermitStay {
-			for _, id := range judge.PermitsOf(argument(all[1])) {
+			for _, id := range judge.PermitsOf(args[1]) {
 				l.Stayed[id] = true
 			}
 		}
-		if !l.Loose {
-			j.Lapse(l)
+		if l.Loose {
+			continue
 		}
-		for _, id := range ids {
-			switch {
-			case l.Loose || !slices.ContainsFunc(f.args, func(a any) bool { return a == any(l.Name) }):
-			case strings.HasPrefix(wait, "same "):
-				l.ComesBack(id)
-			case strings.HasPrefix(wait, "new "):
-				l.Comes(id)
-			}
+		j.Lapse(l)
+		if slices.Contains(keys, l.Name) {
+			l.Asks(f.script.Name(), args, false)
 		}
 	}
 }
@@ -275,7 +258,7 @@ func (j *court) waits(n int) (all []*judge.Wait) {
 func (j *court) memory(f *printer) {
 	f.bool(j.deleted)
 	f.bool(j.slow)
-	for n, l := range j.locks {
+	for _, l := range j.locks {
 		writer, reader, ids := j.Memory(l)
 		f.int(int64(writer))
 		f.int(int64(reader))
@@ -287,13 +270,6 @@ func (j *court) memory(f *printer) {
 		f.len(len(ids))
 		for _, id := range ids {
 			f.ids(id)
-		}
-		for _, p := range j.w.procs {
-			a, known := j.since[n][p.id]
-			known = known && a.hold == p.holdOf(n)
-			if f.bool(known); known { // two slices are as much as any judgement goes by
-				f.int(int64(min(2*slice, j.w.now.Sub(a.at))))
-			}
 		}
 	}
 	f.len(len(j.expired))

@@ -24,8 +24,8 @@
 // After each step package judge is fed with what callers have and what the server has: overlap, claim without hold, permits, TTL, token, order, queue. Where time has
 // to pass because nothing is on its way, and nothing has gone wrong, nothing may be so that must not last: lost wake-up, unheard, forsaken hold and place,
 // kept from others. These rules are about what no other world can see: a waiter has a request under way or a timer (lost wake-up); a process at rest has nothing in
-// Redis (forsaken hold); nothing is left behind; no lease is said to be lost that was not; no process passes a lock on for more than two slices while
-// another one waits (not passed on); it does not ask while it is the turn of one of Redisson's (turn); a grant that no replica has acknowledged is none (not acknowledged).
+// Redis (forsaken hold); nothing is left behind; no lease is said to be lost that was not; no
+// process asks while it is the turn of one of Redisson's (turn); a grant that no replica has acknowledged is none (not acknowledged).
 //
 // A red search prints each step and how to see them again. It has the fewest faults if the plan's bounds were raised one by one.
 //

@@ -163,7 +163,6 @@ func (f *printer) process(p *process) {
 	for n, l := range p.locks {
 		f.bool(p.hears[n])
 		f.bool(p.turn[n])
-		f.int(int64(min(p.passes[n], 9)))
 		if l == nil {
 			f.b = append(f.b, 'n')
 			continue

@@ -22,9 +22,6 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 			}
 		}
 	}
-	arrival := func(lock int, ago time.Duration) func(w *World) {
-		return func(w *World) { w.judge.since[lock][0] = arrival{at: w.now.Add(-ago)} }
-	}
 	tokens := func(all ...uint64) func(w *World) {
 		return func(w *World) {
 			w.judge.at = w.now
@@ -45,39 +42,32 @@ func TestFingerprint_TellsStatesApart(t *testing.T) {
 		}
 	}
 	states := map[string]func(w *World){
-		"a claim":                            func(*World) {},
-		"one hold has expired":               expired(1001),
-		"another has":                        expired(1002),
-		"both have":                          expired(1001, 1002),
-		"another process has come":           arrival(0, 0),
-		"it came half a slice ago":           arrival(0, slice/2),
-		"it came a slice ago":                arrival(0, slice),
-		"it came a slice and a half ago":     arrival(0, slice*3/2),
-		"it came two slices ago":             arrival(0, 2*slice),
-		"it has come to the other lock":      arrival(1, 0),
-		"it has come, and both have expired": func(w *World) { arrival(0, 0)(w); expired(1001, 1002)(w) },
-		"a token":                            tokens(1, 0),
-		"1000 tokens of the other lock":      tokens(0, 1000),
-		"1128 tokens of the other lock":      tokens(0, 1128),
-		"a token of each":                    tokens(1, 1),
-		"a slow answer":                      func(w *World) { w.judge.slow = true },
-		"a deleted lock":                     func(w *World) { w.judge.deleted = true },
-		"another subscription":               func(w *World) { w.procs[0].session++ },
-		"a message for one process":          func(w *World) { w.procs[0].mail = append(w.procs[0].mail, mail{-1, "0"}) },
-		"one for the other":                  func(w *World) { w.procs[1].mail = []mail{{-1, "0"}} },
-		"one of another claim":               func(w *World) { w.procs[0].mail = append(w.procs[0].mail, mail{-1, id(1002)}) },
-		"a wait has failed":                  func(w *World) { w.callers[0].why = new(lock.Verdict) },
-		"a key without TTL":                  text(set),
-		"one with 61 ms":                     text(set, "px", "61"), // 'z' as a varint
-		"one with 62 ms":                     text(set, "px", "62"),
-		"a list":                             text("redis.call('rpush', 'k', 'a', 'b')"),
-		"a permit":                           permit(0),
-		"a permit of the other process":      permit(1),
-		"permits of which some were held":    func(w *World) { w.judge.locks[0].Permits = 1 },
-		"and beside them others":             func(w *World) { w.judge.locks[0].Permits, w.judge.locks[0].Beside = 1, 1 },
-		"their number was set":               func(w *World) { w.sets, w.cut = 1, w.now },
-		"it was set before":                  func(w *World) { w.sets, w.cut = 1, epoch },
-		"two lists":                          text("redis.call('rpush', 'k', 'a') redis.call('rpush', 'l', 'b')"),
+		"a claim":                         func(*World) {},
+		"one hold has expired":            expired(1001),
+		"another has":                     expired(1002),
+		"both have":                       expired(1001, 1002),
+		"a token":                         tokens(1, 0),
+		"1000 tokens of the other lock":   tokens(0, 1000),
+		"1128 tokens of the other lock":   tokens(0, 1128),
+		"a token of each":                 tokens(1, 1),
+		"a slow answer":                   func(w *World) { w.judge.slow = true },
+		"a deleted lock":                  func(w *World) { w.judge.deleted = true },
+		"another subscription":            func(w *World) { w.procs[0].session++ },
+		"a message for one process":       func(w *World) { w.procs[0].mail = append(w.procs[0].mail, mail{-1, "0"}) },
+		"one for the other":               func(w *World) { w.procs[1].mail = []mail{{-1, "0"}} },
+		"one of another claim":            func(w *World) { w.procs[0].mail = append(w.procs[0].mail, mail{-1, id(1002)}) },
+		"a wait has failed":               func(w *World) { w.callers[0].why = new(lock.Verdict) },
+		"a key without TTL":               text(set),
+		"one with 61 ms":                  text(set, "px", "61"), // 'z' as a varint
+		"one with 62 ms":                  text(set, "px", "62"),
+		"a list":                          text("redis.call('rpush', 'k', 'a', 'b')"),
+		"a permit":                        permit(0),
+		"a permit of the other process":   permit(1),
+		"permits of which some were held": func(w *World) { w.judge.locks[0].Permits = 1 },
+		"and beside them others":          func(w *World) { w.judge.locks[0].Permits, w.judge.locks[0].Beside = 1, 1 },
+		"their number was set":            func(w *World) { w.sets, w.cut = 1, w.now },
+		"it was set before":               func(w *World) { w.sets, w.cut = 1, epoch },
+		"two lists":                       text("redis.call('rpush', 'k', 'a') redis.call('rpush', 'l', 'b')"),
 	}
 	after := func(change func(w *World)) fingerprint {
 		w := newWorld(plan, newRedis())

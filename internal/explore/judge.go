@@ -12,13 +12,6 @@ import (
 
 // The rules of these worlds alone.
 
-func (p *process) holdOf(n int) *lock.Hold {
-	if p.locks[n] == nil {
-		return nil
-	}
-	return p.locks[n].Held()
-}
-
 // awake: a waiter has something that will wake it.
 func (j *court) awake(p *process, n int, l *lock.Lock) {
 	if l.Waiting() == 0 || l.Rings != 0 || l.Held() != nil {

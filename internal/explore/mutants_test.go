@@ -43,8 +43,6 @@ var hunts = []hunt{
 
 	// Inside a process.
 	{"a message is taken for a later claim", "two and two", 0, "claim without hold|overlap|runs away|starved"},
-	{"a holder does not ask whether others wait", "slices", 2000, "not passed on"},
-	{"the answer whether others wait is forgotten", "slices", 2000, "not passed on"},
 	{"a request on its way is forgotten", "two of three in one process", 0, "forsaken hold|left behind|unheard"},
 	{"a caller that leaves keeps its place", "two of three in one process", 0, "forsaken hold|left behind|unheard"},
 	{"Close leaves the lock", "Close", 0, "forsaken hold|left behind"},

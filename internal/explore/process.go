@@ -30,7 +30,6 @@ type process struct {
 	mail     []mail            // messages on their way, in this order
 	hears    []bool            // of each lock, whether Redisson's channel is subscribed
 	turn     []bool            // of each lock, whether it is the turn of one of Redisson's
-	passes   []int             // of each lock, how often it was passed on here while another process waited
 
 	listening bool   // the inbox is subscribed
 	uncounted bool   // at a server that counts no listener, and passes messages on
@@ -69,7 +68,7 @@ func newProcess(w *World, id int) *process {
 	p.says = protocol.Process{Owners: owners, Publish: "publish", Counted: true, Patience: patience, Knows: p}
 	p.schedule = renewal.NewSchedule[*lock.Hold](p.set.Now)
 	p.locks = make([]*lock.Lock, len(w.plan.Locks))
-	p.hears, p.turn, p.passes = make([]bool, len(p.locks)), make([]bool, len(p.locks)), make([]int, len(p.locks))
+	p.hears, p.turn = make([]bool, len(p.locks)), make([]bool, len(p.locks))
 	p.seen = map[string]uint64{}
 	p.listening = !w.plan.Deaf
 	return p

@@ -43,17 +43,13 @@ func newRedis() *redis {
 
 // run runs one of the library's scripts.
 func (r *redis) run(db *vredis.Database, at time.Time, listening []string, script *command.Script, args []any) *answer {
-	keys := args[2].(int)
-	texts := make([]string, len(args)-3)
-	for i, a := range args[3:] {
-		texts[i] = argument(a)
-	}
+	keys, argv := texts(args)
 	x := r.texts[script.Name()]
 	if x == nil {
 		x = r.bare.Load(protocol.Text(script.Name()))
 		r.texts[script.Name()] = x
 	}
-	return r.ask(db, at, listening, x, texts[:keys], texts[keys:])
+	return r.ask(db, at, listening, x, keys, argv)
 }
 
 // raw runs a script that is not the library's.
@@ -78,6 +74,16 @@ func (r *redis) ask(db *vredis.Database, at time.Time, listening []string, x *vr
 		r.known[q] = a
 	}
 	return a
+}
+
+// texts are the keys and the other arguments of a script that is called with args.
+func texts(args []any) (keys, argv []string) {
+	all := make([]string, len(args)-3)
+	for i, a := range args[3:] {
+		all[i] = argument(a)
+	}
+	n := args[2].(int)
+	return all[:n], all[n:]
 }
 
 // argument is what go-redis makes of an argument.

@@ -211,7 +211,6 @@ func (w *World) take(s step) {
 		w.deferred = w.deferred[1:]
 		f()
 	}
-	w.judge.others()
 	w.judge.look()
 }
 

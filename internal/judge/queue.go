@@ -43,8 +43,31 @@ func (j *Judge) Lapse(l *Lock) {
 	}
 }
 
-// ComesBack is called when an id asks for the place that it had.
-func (l *Lock) ComesBack(id string) {
+// Asks is called before a script runs that may ask for places; args are its arguments, of which one is made by protocol.Stand. A server that refuses it
+// gives no new place.
+func (l *Lock) Asks(script string, args []string, refused bool) {
+	wait, ids := "", []string(nil)
+	switch {
+	case script == "join":
+		wait = args[0]
+		for _, tail := range args[2:] {
+			ids = append(ids, args[1]+tail)
+		}
+	case strings.HasSuffix(script, "_acquire") && len(args) > 2:
+		wait, ids = args[2], args[:1]
+	}
+	for _, id := range ids {
+		switch {
+		case strings.HasPrefix(wait, "same "):
+			l.comesBack(id)
+		case strings.HasPrefix(wait, "new ") && !refused:
+			l.Comes(id)
+		}
+	}
+}
+
+// comesBack is called when an id asks for the place that it had.
+func (l *Lock) comesBack(id string) {
 	if l.line.came[id] == 0 { // it has come again without standing at the end, or what was known of it is lost
 		l.line.lapsed[id] = true
 		l.line.recall(id)

@@ -145,23 +145,8 @@ func (j *court) beforeLocked(c call, touched []*unit) {
 		case c.script == "permit_set" && !u.s.refusesLocked():
 			u.loadLocked()
 			u.SetPermits(int(number(c.args[0])))
-		case c.script == "join":
-			for _, tail := range c.args[2:] {
-				u.asks(c.args[1]+tail, c.args[0])
-			}
-		case strings.HasSuffix(c.script, "_acquire") && len(c.args) > 2:
-			u.asks(c.args[0], c.args[2])
 		}
-	}
-}
-
-// asks is called when an id asks for the lock, with or without a place; wait is as protocol.Stand makes it.
-func (u *unit) asks(id, wait string) {
-	switch {
-	case strings.HasPrefix(wait, "same "):
-		u.ComesBack(id)
-	case strings.HasPrefix(wait, "new ") && !u.s.refusesLocked():
-		u.Comes(id)
+		u.Asks(c.script, c.args, u.s.refusesLocked())
 	}
 }
 

@@ -17,7 +17,6 @@ var (
 	pathFlag  = flag.String("path", "", "of one world: print what happens on that path")
 	seedFlag  = flag.Uint64("seed", 1, "the first seed of walks")
 	walksFlag = flag.Int("walks", 10, "walks through each large world")
-	traceFlag = flag.Bool("trace", false, "print all walks")
 )
 
 // anyFault is all faults but those of special worlds.
@@ -160,9 +159,6 @@ func TestWalks(t *testing.T) {
 			all := 0
 			for n := range uint64(*walksFlag) {
 				seed := *seedFlag + n
-				if *traceFlag {
-					t.Log("\n" + trace(p, seed))
-				}
 				r := Walk(p, seed, 150, nil)
 				if all += r.Steps; r.Broken != "" {
 					t.Fatalf("red: %s\n%s\nagain: -run 'TestWalks/%s' -args -walks 1 -seed %d", r.Broken, trace(p, seed), strings.ReplaceAll(p.Name, " ", "_"), seed)

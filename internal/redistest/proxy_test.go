@@ -17,15 +17,6 @@ func through(t *testing.T) (*Server, *Proxy, *testConn) {
 	return s, p, dial(t, p.Addr(), s.Password())
 }
 
-func TestProxy_LoseReply(t *testing.T) {
-	s, p, c := through(t)
-	p.LoseReply(Command("incr"), 1)
-	c.send("incr", "n")
-	c.wantEOF()
-	Want(t, get(t, s, "n"), "1", "n = %s, want 1: executed once")
-	Want(t, dial(t, p.Addr(), s.Password()).do("INCR", "n"), "2", "INCR after the rule is used up = %s, want 2")
-}
-
 // An answer of the proxy's own comes in its place, and the server has not heard of the request.
 func TestProxy_Answer(t *testing.T) {
 	s, p, _ := through(t)

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// frame is one RESP value, or one attribute together with the value it
-// describes.
+// frame is one RESP value.
 type frame struct {
 	raw  []byte // the bytes as they came
 	kind byte   // first byte of the value: '+', '$', '*', '>', ...
@@ -102,7 +101,7 @@ func (r *frameReader) value(depth int) error {
 		r.cur.kind = kind
 	}
 	switch kind {
-	case '+', '-', ':', '_', '#', ',', '(':
+	case '+', '-', ':', '_', '#', ',':
 		r.keep(depth, text)
 		return nil
 	}
@@ -123,13 +122,6 @@ func (r *frameReader) value(depth int) error {
 	case '*', '~', '>':
 	case '%':
 		n *= 2
-	case '|':
-		for range 2 * n {
-			if err := r.value(depth + 2); err != nil {
-				return err
-			}
-		}
-		return r.value(depth) // what the attribute is about
 	default:
 		return fmt.Errorf("%w: type in %q", errProtocol, line)
 	}

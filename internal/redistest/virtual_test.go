@@ -24,32 +24,6 @@ func virtually(t *testing.T, f func(t *testing.T, s *Server, p *Proxy, c *redis.
 	})
 }
 
-// Rules hit what they hit on a network.
-func TestVirtual_ProxysRules(t *testing.T) {
-	virtually(t, func(t *testing.T, s *Server, p *Proxy, c *redis.Client) {
-		ctx, get := t.Context(), func() string { return s.Admin().Get(context.Background(), "k").Val() }
-		p.LoseReply(Command("set"), 1)
-		if err := c.Set(ctx, "k", "ran", 0).Err(); err == nil || get() != "ran" {
-			t.Errorf("a lost reply: %v, %q", err, get())
-		}
-		p.LoseRequest(Command("set"), 1)
-		if err := c.Set(ctx, "k", "never", 0).Err(); err == nil || get() != "ran" {
-			t.Errorf("a lost request: %v, %q", err, get())
-		}
-		gate := p.HoldFirstRequest(Command("set"))
-		if err := c.Set(ctx, "k", "late", 0).Err(); err == nil || get() != "ran" { // the client closes its connection
-			t.Errorf("a request at the gate: %v, %q", err, get())
-		}
-		gate.Release()
-		Eventually(t, Patience, "the late copy arrives", func() bool { return get() == "late" })
-		p.Delay(time.Minute, 0)
-		begin := time.Now()
-		if err := p.ClientWith(t, func(o *redis.Options) { o.ReadTimeout = time.Hour }).Get(ctx, "k").Err(); err != nil || time.Since(begin) < 2*time.Minute || time.Since(begin) > 2*time.Minute+time.Second {
-			t.Errorf("delayed in each direction: %v, %v", err, time.Since(begin))
-		}
-	})
-}
-
 // What stands still answers greetings, and nothing else, and loses nothing of what it was sent.
 func TestVirtual_Silence(t *testing.T) {
 	for name, silence := range map[string]struct{ begin, end func(*Server, *Proxy) }{

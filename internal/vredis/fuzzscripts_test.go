@@ -139,7 +139,7 @@ func compareScript(t *testing.T, p *pair, name string, scripts map[string]string
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	if d := p.compare(setup, call, keys); d != "" {
-		t.Errorf("state %d %d of %s: %s", a, b, name, strings.ReplaceAll(d, fmt.Sprintf("%q", scripts[name]), "<"+name+">"))
+		t.Fatalf("state %d %d of %s: %s", a, b, name, strings.ReplaceAll(d, fmt.Sprintf("%q", scripts[name]), "<"+name+">"))
 	}
 }
 
@@ -152,9 +152,6 @@ func TestDifference_Scripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for i := range uint64(*states) {
 				compareScript(t, p, name, scripts, *seed, i)
-				if t.Failed() && !*keepOn {
-					return
-				}
 			}
 		})
 	}

@@ -146,9 +146,9 @@ func (c *config) settle(servers deployment) error {
 
 // deployment is what a client says about the servers behind it.
 type deployment struct {
-	cluster     pubsub.Cluster // nil: one server, or Sentinel's
-	sharded     bool           // the cluster has slots, and may have sharded messages
-	readTimeout time.Duration  // 0: none, or not known
+	cluster     command.Cluster // nil: one server, or Sentinel's
+	sharded     bool            // the cluster has slots, and may have sharded messages
+	readTimeout time.Duration   // 0: none, or not known
 }
 
 // deploymentOf refuses a client that cannot keep locks.

@@ -122,7 +122,7 @@ type Executor struct {
 	turns     int             // see turnsOf
 	greets    bool            // see greets
 	epoch     time.Time       // what times of calls are counted from
-	cluster   cluster         // client, if it is one of a cluster; else nil
+	cluster   Cluster         // client, if it is one of a cluster; else nil
 	admitted  atomic.Bool     // Redis has run a script for the client: so one of a cluster knows the slots, and asking it does no I/O
 	demoted   func()          // see OnReadOnly; nil: nothing
 	forgotten func()          // see OnStranded; nil: nothing
@@ -150,7 +150,7 @@ type Executor struct {
 // New returns an executor on client. It does no I/O and starts nothing.
 func New(client Client) *Executor {
 	x := &Executor{client: client, where: whereOf(client), turns: turnsOf(client), greets: greets(client), epoch: time.Now(), shards: make(map[*redis.Client]*shard)}
-	x.cluster, _ = client.(cluster)
+	x.cluster, _ = client.(Cluster)
 	x.life, x.endLife = context.WithCancel(context.Background())
 	return x
 }

@@ -105,7 +105,7 @@ func (x *Executor) late(s *shard, asked time.Time) bool {
 	return s.doubt.late
 }
 
-// prober is what is used of a client to resolve a doubt, beside pipelines.
+// prober is what is used of a client, beside pipelines, to resolve a doubt, and to find out that it is closed.
 type prober interface {
 	Client
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub

@@ -53,7 +53,7 @@ func (l *lane) exchange(g group, again bool) {
 	}
 	var ack *once
 	if g.acks != nil {
-		ack = &once{Cmd: *g.acks.command(l.ctx)}
+		ack = &once{Cmd: *redis.NewCmd(l.ctx, "wait", g.acks.Replicas, max(1, g.acks.Timeout.Milliseconds()))} // 0 would wait without a limit
 		_ = pipe.Process(ctx, ack)
 	}
 	_, failed := pipe.Exec(ctx)
@@ -284,7 +284,9 @@ func misplaced(all []check) bool {
 // shifted reports whether one of the replies to a batch is none that its command gives.
 func shifted(batch []bundle, cmds []once) bool {
 	for i := range batch {
-		if value, err := cmds[i].result(); err == nil && value != nil && !batch[i].fits(value) {
+		b, fits := &batch[i], batch[i].calls[0].Script.fits
+		value, err := cmds[i].result()
+		if err == nil && value != nil && (b.merged && !b.fits(value) || !b.merged && fits != nil && !fits(value)) {
 			return true
 		}
 	}

@@ -244,11 +244,6 @@ func (x *Executor) Silence() error {
 // ErrClientClosed is why no request brings an answer any more.
 var ErrClientClosed = redis.ErrClosed
 
-// subscribing is what clients have beside a Client.
-type subscribing interface {
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-}
-
 var errNodeGone = errors.New("the client has dropped its connections to this node of the cluster")
 
 // nodeOnly reports whether the client is open, although the connections that a request was to be sent
@@ -258,7 +253,7 @@ var errNodeGone = errors.New("the client has dropped its connections to this nod
 // to nothing only if it is not, and under a context that has ended it does not dial that node. The node can be
 // the one in question, so it is asked again.
 func (x *Executor) nodeOnly() bool {
-	client, ok := x.client.(subscribing)
+	client, ok := x.client.(prober)
 	if x.cluster == nil || !ok {
 		return false
 	}

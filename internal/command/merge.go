@@ -85,12 +85,9 @@ func (b *bundle) args(room *Room) []any {
 	return all
 }
 
-// fits reports whether value can be the reply to the command.
+// fits reports whether value can be the reply to a merged command.
 func (b *bundle) fits(value any) bool {
 	fits := b.calls[0].Script.fits
-	if !b.merged {
-		return fits == nil || fits(value)
-	}
 	replies, failures, ok := b.parts(value)
 	return ok && (fits == nil || !slices.ContainsFunc(replies, func(v any) bool { return v != nil && !fits(v) })) &&
 		!slices.ContainsFunc(failures, func(f failure) bool { return f.call < 0 || f.call >= len(replies) || replies[f.call] != nil })

@@ -1,13 +1,10 @@
 package command
 
 import (
-	"context"
 	"crypto/sha1" // what EVALSHA is defined with; not used for secrecy
 	"encoding/hex"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Script is one Lua script, ready to be sent by its digest.
@@ -71,12 +68,6 @@ func CountKeys(args []any) []any {
 type Acks struct {
 	Replicas int
 	Timeout  time.Duration // a millisecond or more
-}
-
-// command returns the WAIT.
-func (a *Acks) command(ctx context.Context) *redis.Cmd {
-	// 0 would wait without a limit.
-	return redis.NewCmd(ctx, "wait", a.Replicas, max(1, a.Timeout.Milliseconds()))
 }
 
 // Unacked is that too few replicas have acknowledged a call.

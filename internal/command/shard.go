@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// cluster is what *redis.ClusterClient has beside a Client.
-type cluster interface {
+// Cluster is what *redis.ClusterClient has beside a Client.
+type Cluster interface {
 	// MasterForKey answers from the client's table of slots, at once when that has been
 	// loaded once.
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
@@ -140,7 +140,7 @@ func (s *shard) rouseLocked() *lane {
 // that, and replaces lanes whose batch takes too long; it reports whether there was one.
 func (s *shard) inspectLocked(now time.Time, overdue, lapsed []*Call) (_, _ []*Call, silent bool) {
 	before, at := len(overdue), now.Sub(s.x.epoch)
-	if overdue = s.queue.overdue(at, s.dialsLocked(at), overdue); len(overdue) > before {
+	if overdue = appendOverdue(s.queue.calls[s.queue.first:], at, s.dialsLocked(at), overdue); len(overdue) > before {
 		lapsed = s.queue.lapsed(lapsed)
 	}
 	trip := s.trips.least()
@@ -206,12 +206,6 @@ func (q *queue) takeInto(batch []*Call, n int) []*Call {
 	return batch
 }
 
-// overdue appends the calls that have just become overdue, at now after Executor.epoch, where the lanes before them waited for
-// connections until dialed.
-func (q *queue) overdue(now, dialed time.Duration, to []*Call) []*Call {
-	return appendOverdue(q.calls[q.first:], now, dialed, to)
-}
-
 // lapsed takes out the calls that lapse and are overdue, and appends them. Without that, calls that are
 // repeated every second would pile up behind a server that is silent.
 func (q *queue) lapsed(to []*Call) []*Call {
@@ -225,6 +219,8 @@ func (q *queue) lapsed(to []*Call) []*Call {
 	return to
 }
 
+// appendOverdue appends the calls that have just become overdue, at now after Executor.epoch, where the lanes before them waited for
+// connections until dialed.
 func appendOverdue(calls []*Call, now, dialed time.Duration, to []*Call) []*Call {
 	for _, c := range calls {
 		if age := now - c.queued; !c.overdue && age >= c.Patience && (age >= c.Dial || now-dialed >= c.Patience) {

@@ -68,27 +68,17 @@ func (p *Process) stand(place lock.Place, deaf bool) string {
 // What the requests of locks mean, as keys and arguments of scripts. What an undisturbed request does not need is left out: each argument
 // costs Redis about a quarter of a microsecond.
 
-// id is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
-func (p *Process) id(h *lock.Hold) string {
+// ID is the owner id, which Redis knows h by. It is not kept: of the memory of a held lock it would be a tenth.
+func (p *Process) ID(h *lock.Hold) string { return idOf(p.Owners, h) }
+
+// tail is what that ends with, behind the prefix of the process.
+func tail(h *lock.Hold) string { return idOf("", h) }
+
+func idOf(prefix string, h *lock.Hold) string {
 	if n := h.Terms.Permits; n > 0 {
-		return wire.PermitsID(p.Owners, h.Number, n)
+		return wire.PermitsID(prefix, h.Number, n)
 	}
-	return wire.OwnerID(p.Owners, h.Number, marks(h))
-}
-
-// ID is the owner id of h, for requests that no lock sends.
-func (p *Process) ID(h *lock.Hold) string { return p.id(h) }
-
-func marks(h *lock.Hold) wire.Marks {
-	return wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kinds[h.Kind].writes, Value: h.Terms.Value}
-}
-
-// tail is what the owner id ends with, behind the prefix of its process.
-func tail(h *lock.Hold) string {
-	if n := h.Terms.Permits; n > 0 {
-		return wire.PermitsID("", h.Number, n)
-	}
-	return wire.OwnerID("", h.Number, marks(h))
+	return wire.OwnerID(prefix, h.Number, wire.Marks{Lingers: h.Terms.Linger > 0, Wanted: h.Terms.Wanted, Writes: kinds[h.Kind].writes, Value: h.Terms.Value})
 }
 
 // right names the key beside the lock's that h ends with.
@@ -96,12 +86,12 @@ func (p *Process) right(h *lock.Hold) string {
 	if h.Terms.Permits > 0 {
 		return wire.PermitSet(h.Lock.Keys.Lock.(string))
 	}
-	return wire.ReadRight(h.Lock.Keys.Lock.(string), p.id(h))
+	return wire.ReadRight(h.Lock.Keys.Lock.(string), p.ID(h))
 }
 
 // FairChannel is where Redisson tells a fair waiter that it is next.
 func (p *Process) FairChannel(h *lock.Hold) string {
-	return wire.FairChannel(h.Lock.Keys.Channel(), p.id(h))
+	return wire.FairChannel(h.Lock.Keys.Channel(), p.ID(h))
 }
 
 // offer is the argument of the release scripts that says how to grant the lock to the next waiter.
@@ -161,7 +151,7 @@ func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []a
 		deaf = 1
 	}
 	script := kinds[h.Kind].acquire
-	args := append(p.withKeys(h, room, script, true), p.id(h), terms.ms, terms.waits[t.Place][deaf])
+	args := append(p.withKeys(h, room, script, true), p.ID(h), terms.ms, terms.waits[t.Place][deaf])
 	if h.Terms.Fencing {
 		args = append(args, h.Tokens, p.Knows.TokenSeen(h.Lock.Keys))
 	}
@@ -186,7 +176,7 @@ func (p *Process) Release(room *command.Room, r *lock.Release) (*command.Script,
 		return p.stay(room, r)
 	}
 	givenUp, script := r.Left != lock.NothingLeft, kinds[h.Kind].release
-	args := append(p.withKeys(h, room, script, givenUp), p.id(h), p.Publish, p.offer(h))
+	args := append(p.withKeys(h, room, script, givenUp), p.ID(h), p.Publish, p.offer(h))
 	if h.Terms.Permits > 0 {
 		args = append(args, p.permits(h))
 	}
@@ -217,7 +207,7 @@ func (p *Process) stay(room *command.Room, r *lock.Release) (*command.Script, []
 		args = append(args, p.right(h), wire.ReadRight(h.Lock.Keys.Lock.(string), stays))
 	}
 	args = command.CountKeys(args)
-	return Stay, append(args, p.id(h), stays, validity.Milliseconds(r.Stay.Rest), p.Publish, h.Lock.Keys.Channel(), burial(r))
+	return Stay, append(args, p.ID(h), stays, validity.Milliseconds(r.Stay.Rest), p.Publish, h.Lock.Keys.Channel(), burial(r))
 }
 
 // burial is for how many milliseconds a late acquire is to be refused; 0 where none can be under way.
@@ -242,13 +232,13 @@ func (p *Process) Attach(h *lock.Hold, t *wire.Ticket) (*command.Script, []any) 
 	case k.right:
 		args = append(args, wire.ReadRight(h.Lock.Keys.Lock.(string), before))
 	}
-	return script, script.Args(len(args), append(args, p.id(h), TermsOf(h.Terms).ms, before)...)
+	return script, script.Args(len(args), append(args, p.ID(h), TermsOf(h.Terms).ms, before)...)
 }
 
 // Downgrade is the request that turns a write hold into a read hold.
 func (p *Process) Downgrade(room *command.Room, d *lock.Downgrade) (*command.Script, []any) {
 	script := RWDowngrade
-	return script, append(p.withKeys(d.Reader, room, script, true), p.id(d.Reader), p.Publish, p.offer(d.Hold), validity.Milliseconds(d.TTL))
+	return script, append(p.withKeys(d.Reader, room, script, true), p.ID(d.Reader), p.Publish, p.offer(d.Hold), validity.Milliseconds(d.TTL))
 }
 
 // Join is the request that puts waiters into a queue.
@@ -289,13 +279,13 @@ func (p *Process) permitStay(room *command.Room, r *lock.Release) (*command.Scri
 	h := r.Hold
 	args := p.withKeys(h, room, PermitStay, true)
 	stays := wire.PermitsID(cmp.Or(r.Stay.Owners, p.Owners), r.Stay.Number, h.Terms.Permits)
-	return PermitStay, append(args, p.id(h), stays, validity.Milliseconds(r.Stay.Rest), burial(r))
+	return PermitStay, append(args, p.ID(h), stays, validity.Milliseconds(r.Stay.Rest), burial(r))
 }
 
 // Busy is the answer to a TryLock that asks.
 func (p *Process) Busy(b *lock.Busy) (*command.Script, []any) {
 	inbox, message := wire.BusyFor(b.Asker)
-	return Busy, Busy.Args(1, b.Hold.Lock.Keys.Lock, p.id(b.Hold), inbox, message)
+	return Busy, Busy.Args(1, b.Hold.Lock.Keys.Lock, p.ID(b.Hold), inbox, message)
 }
 
 // Renew is the request that sets the TTL of holds to at least ttl, by the script that is for all of them (RenewScript).

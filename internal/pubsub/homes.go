@@ -74,7 +74,7 @@ func (s *Subscriber) settle() (wait time.Duration) {
 		s.mu.Unlock()
 	}
 	if outdated {
-		s.nodes.ReloadState(s.ctx)
+		s.cfg.Nodes.ReloadState(s.ctx)
 	}
 	return wait
 }
@@ -114,7 +114,7 @@ func (s *Subscriber) masterOf(channel string) (*redis.Client, error) {
 	if plain {
 		return nil, nil
 	}
-	return s.nodes.MasterForKey(s.ctx, channel)
+	return s.cfg.Nodes.MasterForKey(s.ctx, channel)
 }
 
 // houseLocked gives a topic to the session of master, a new one if there is none.
@@ -210,7 +210,7 @@ func (s *Subscriber) ended(h *session, err error) {
 	}
 	wait := p.grows.NextBackOff()
 	switch {
-	case errors.Is(err, redis.ErrClosed) && s.nodes == nil:
+	case errors.Is(err, redis.ErrClosed) && s.cfg.Nodes == nil:
 		wait = time.Hour // nothing opens it again; of a cluster's client it may be those to one node that are closed
 	case unknown:
 		s.plain, s.found, wait = true, true, 0
@@ -236,7 +236,7 @@ func (s *Subscriber) ended(h *session, err error) {
 	}
 	switch {
 	case unknown:
-		s.journal.Say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
+		s.cfg.Journal.Say(slog.LevelInfo, "holdfast: server does not support sharded pub/sub; using classic channels")
 	case denied: // it is told
 	default:
 		level := slog.LevelDebug // the same again
@@ -247,12 +247,12 @@ func (s *Subscriber) ended(h *session, err error) {
 		if unheard {
 			text = "holdfast: messages do not arrive; polling until they do"
 		}
-		s.journal.Say(level, text, "error", command.Legible(err), "retry_in", wait)
+		s.cfg.Journal.Say(level, text, "error", command.Legible(err), "retry_in", wait)
 	}
 	s.nudgeLocked()
 	s.mu.Unlock()
-	if errors.Is(err, redis.ErrClosed) && s.closed != nil {
-		s.closed()
+	if errors.Is(err, redis.ErrClosed) && s.cfg.Closed != nil {
+		s.cfg.Closed()
 	}
 	for _, l := range told {
 		l.Denied()
@@ -261,17 +261,17 @@ func (s *Subscriber) ended(h *session, err error) {
 		return
 	}
 	if lost {
-		s.lost(unheard)
+		s.cfg.Lost(unheard)
 	}
-	if s.nodes != nil {
-		s.nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
+	if s.cfg.Nodes != nil {
+		s.cfg.Nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
 }
 
 // unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the
 // session of plain ones.
 func (s *Subscriber) unsharded(h *session, err error) bool {
-	return h.master != nil && !s.insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
+	return h.master != nil && !s.cfg.Insist && redis.HasErrorPrefix(err, "unknown command") // it ignores a leading ERR
 }
 
 // soundLocked reports whether the session has lasted: a confirmation alone does not say so, one

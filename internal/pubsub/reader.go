@@ -139,7 +139,7 @@ func (h *session) heardLocked(channel string, t *topic) []Listener {
 func (s *Subscriber) restoredLocked(h *session, t *topic) {
 	for _, p := range [...]*pause{t.missing, s.pauses[h.master]} {
 		if p != nil && !p.lost.IsZero() {
-			s.journal.SayEnd("holdfast: pub/sub connection restored", "after", time.Since(p.lost))
+			s.cfg.Journal.SayEnd("holdfast: pub/sub connection restored", "after", time.Since(p.lost))
 			p.lost = time.Time{}
 		}
 	}
@@ -236,7 +236,7 @@ func (s *Subscriber) denyLocked(channel string, t *topic, err error) (tell []Lis
 	family := familyOf(channel)
 	if _, told := s.told[family]; !told && !errors.Is(err, errUnheard) {
 		s.told[family] = channel
-		s.journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", family+":*", "error", command.Legible(err), "retry_in", deniedFirst)
+		s.cfg.Journal.Say(slog.LevelWarn, "holdfast: not permitted to subscribe; polling instead", "channels", family+":*", "error", command.Legible(err), "retry_in", deniedFirst)
 	}
 	return tell
 }
@@ -247,7 +247,7 @@ func (s *Subscriber) permitLocked(channel string, t *topic) {
 	first, told := s.told[family]
 	if told && (t.denied > 0 || first == channel) { // a right may be for some channels of a family only
 		delete(s.told, family)
-		s.journal.SayEnd("holdfast: permitted to subscribe now", "channels", family+":*")
+		s.cfg.Journal.SayEnd("holdfast: permitted to subscribe now", "channels", family+":*")
 	}
 	t.denied = 0
 }

@@ -152,16 +152,16 @@ func (h *session) connect(ctx context.Context) *redis.PubSub {
 	if h.master != nil {
 		return bounded(h.master).SSubscribe(ctx)
 	}
-	if client, ok := h.s.client.(*redis.Client); ok {
+	if client, ok := h.s.cfg.Client.(*redis.Client); ok {
 		return bounded(client).Subscribe(ctx)
 	}
-	if h.s.nodes != nil {
+	if h.s.cfg.Nodes != nil {
 		h.node = h.s.masterBut(ctx, h.node)
 	}
 	if h.node != nil {
 		return bounded(h.node).Subscribe(ctx)
 	}
-	return h.s.client.Subscribe(ctx)
+	return h.s.cfg.Client.Subscribe(ctx)
 }
 
 // masterBut returns a master of a cluster by which plain channels are to be heard, another one than not; nil: the client is to
@@ -170,7 +170,7 @@ func (s *Subscriber) masterBut(ctx context.Context, not *redis.Client) (node *re
 	const enough = 32 // keys, of most masters
 	for key := range enough {
 		var err error
-		if node, err = s.nodes.MasterForKey(ctx, strconv.Itoa(key)); err != nil || node != not {
+		if node, err = s.cfg.Nodes.MasterForKey(ctx, strconv.Itoa(key)); err != nil || node != not {
 			break
 		}
 	}

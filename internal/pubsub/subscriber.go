@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/command"
 	"github.com/holdfast-go/holdfast/internal/journal"
 )
 
@@ -20,12 +21,7 @@ import (
 // are in a cluster's slots as keys are, one per master. Its goroutine, run, finds homes for
 // channels that have none: new ones, those whose session broke, those whose slot moved.
 type Subscriber struct {
-	client  Client
-	nodes   Cluster // client, if it is a cluster's; else nil
-	insist  bool    // see Config
-	journal *journal.Journal
-	lost    func(unheard bool)
-	closed  func()
+	cfg     Config
 	nudge   chan struct{} // buffered: there are homeless topics
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -39,7 +35,7 @@ type Subscriber struct {
 	pauses   map[*redis.Client]*pause   // by master, after a session that ended
 	homeless []string                   // channels; a topic may have gone since
 	told     map[string]string          // family of channels -> the one whose denial was logged
-	plain    bool                       // no channel is sharded; may be found out
+	plain    bool                       // no channel is sharded, as cfg says; or it was found out
 	found    bool                       // it was, and of the servers of that time
 	moving   time.Time                  // when moveLocked last had an effect
 	started  bool
@@ -49,14 +45,6 @@ type Subscriber struct {
 // Client is the part of a go-redis client that a subscriber uses.
 type Client interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-}
-
-// Cluster is what it uses of a cluster's client beside that.
-type Cluster interface {
-	// MasterForKey answers from a table, which it loads at its first use.
-	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-	// ReloadState has the table loaded again, in the background and not too often.
-	ReloadState(ctx context.Context)
 }
 
 // Listener is told what is heard on a channel. Its methods run on the goroutine that
@@ -72,9 +60,9 @@ type Listener interface {
 // Config is what a subscriber needs.
 type Config struct {
 	Client  Client
-	Nodes   Cluster // Client, if it is a cluster's; else nil
-	Plain   bool    // no channel is sharded
-	Insist  bool    // channels are sharded even if the server does not know such
+	Nodes   command.Cluster // Client, if it is a cluster's; else nil
+	Plain   bool            // no channel is sharded
+	Insist  bool            // channels are sharded even if the server does not know such
 	Journal *journal.Journal
 	Lost    func(unheard bool) // is called when a connection is, without a lock; or when no message has come by it
 	Closed  func()             // is called when the client is, and no connection can be made; likewise. nil: nothing
@@ -83,19 +71,14 @@ type Config struct {
 // New returns a subscriber, which starts nothing before its first channel.
 func New(c Config) *Subscriber {
 	s := &Subscriber{
-		client:  c.Client,
-		nodes:   c.Nodes,
-		insist:  c.Insist,
-		plain:   c.Plain || c.Nodes == nil,
-		journal: c.Journal,
-		lost:    c.Lost,
-		closed:  c.Closed,
-		nudge:   make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		topics:  make(map[string]*topic),
-		homes:   make(map[*redis.Client]*session),
-		pauses:  make(map[*redis.Client]*pause),
-		told:    make(map[string]string),
+		cfg:    c,
+		plain:  c.Plain || c.Nodes == nil,
+		nudge:  make(chan struct{}, 1),
+		done:   make(chan struct{}),
+		topics: make(map[string]*topic),
+		homes:  make(map[*redis.Client]*session),
+		pauses: make(map[*redis.Client]*pause),
+		told:   make(map[string]string),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

@@ -35,8 +35,6 @@ func (u *user) apply(rule string) any {
 		u.enabled = low == "on"
 	case low == "nopass":
 		u.nopass, u.passwords = true, nil
-	case low == "resetpass":
-		u.nopass, u.passwords = false, nil
 	case low == "reset":
 		*u = user{name: u.name, commands: []string{"-@all"}, keys: map[string]bool{}, channels: map[string]bool{}}
 	case low == "allkeys":
@@ -47,16 +45,12 @@ func (u *user) apply(rule string) any {
 		u.channels = map[string]bool{"*": true}
 	case low == "resetchannels":
 		u.channels = map[string]bool{}
-	case low == "allcommands":
-		u.commands = []string{"+@all"}
 	case low == "nocommands":
 		u.commands = []string{"-@all"}
 	case rule == "":
 		return errorf("ERR Error in ACL SETUSER modifier '%s': Syntax error", rule)
 	case rule[0] == '>':
 		u.nopass, u.passwords = false, append(u.passwords, rule[1:])
-	case rule[0] == '<':
-		u.passwords = slices.DeleteFunc(u.passwords, func(p string) bool { return p == rule[1:] })
 	case rule[0] == '~':
 		u.keys[rule[1:]] = true
 	case rule[0] == '&':
@@ -162,7 +156,7 @@ func (u *user) refusesInScript(d *command, args []string) any {
 }
 
 // setUserLocked makes or changes a user by rules of ACL SETUSER: on, off, >password, nopass, ~pattern, &pattern, +command,
-// -command, +command|subcommand, +@category, -@category, allkeys, allchannels, allcommands, reset... A new user may nothing.
+// -command, +command|subcommand, +@category, -@category, allkeys, allchannels, reset... A new user may nothing.
 func (s *Server) setUserLocked(name string, rules []string) any {
 	changed := user{name: name, commands: []string{"-@all"}, keys: map[string]bool{}, channels: map[string]bool{}}
 	old := s.users[name]

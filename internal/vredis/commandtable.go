@@ -98,7 +98,6 @@ func init() {
 		{"auth", -2, "noscript loading stale fast no_auth allow_busy", 0, 0, 0, "fast connection", cmdAuth},
 		{"client", -2, "", 0, 0, 0, "slow", nil},
 		{"client|id", 2, "noscript loading stale", 0, 0, 0, "slow connection", cmdClientId},
-		{"client|getname", 2, "noscript loading stale", 0, 0, 0, "slow connection", cmdClientGetname},
 		{"client|setname", 3, "noscript loading stale", 0, 0, 0, "slow connection", cmdClientSetname},
 		{"client|list", -2, "admin noscript loading stale", 0, 0, 0, "admin slow dangerous connection", cmdClientList},
 		{"client|kill", -3, "admin noscript loading stale", 0, 0, 0, "admin slow dangerous connection", cmdClientKill},

@@ -20,8 +20,6 @@ type conn struct {
 	finished bool   // the client has closed it, and nothing follows in
 	dead     bool
 	name     string
-	libName  string
-	libVer   string
 	proto    int
 	user     *user // nil: has not authenticated
 	shards   map[string]bool

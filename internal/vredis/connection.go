@@ -96,13 +96,8 @@ func cmdSelect(_ *Server, _ *conn, a []string) any {
 func cmdClientId(_ *Server, c *conn, _ []string) any { return c.id }
 
 // cmdClientSetinfo is what servers from 7.2 on know.
-func cmdClientSetinfo(_ *Server, c *conn, a []string) any {
-	switch {
-	case strings.EqualFold(a[2], "lib-name"):
-		c.libName = a[3]
-	case strings.EqualFold(a[2], "lib-ver"):
-		c.libVer = a[3]
-	default:
+func cmdClientSetinfo(_ *Server, _ *conn, a []string) any {
+	if !strings.EqualFold(a[2], "lib-name") && !strings.EqualFold(a[2], "lib-ver") {
 		return errorf("ERR Unrecognized option '%s'", a[2])
 	}
 	return statusOK
@@ -118,8 +113,8 @@ func (c *conn) describe() string {
 	if c.user != nil {
 		name = c.user.name
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s name=%s db=0 sub=%d psub=0 ssub=%d multi=%d user=%s resp=%d lib-name=%s lib-ver=%s",
-		c.id, "client", c.srv.addr, c.name, len(c.subs), len(c.shards), len(c.multi)-1, name, c.proto, c.libName, c.libVer)
+	return fmt.Sprintf("id=%d addr=%s laddr=%s name=%s db=0 sub=%d psub=0 ssub=%d multi=%d user=%s resp=%d",
+		c.id, "client", c.srv.addr, c.name, len(c.subs), len(c.shards), len(c.multi)-1, name, c.proto)
 }
 
 func cmdClientList(s *Server, _ *conn, a []string) any {
@@ -194,13 +189,6 @@ next:
 		n++
 	}
 	return integer(n)
-}
-
-func cmdClientGetname(_ *Server, c *conn, _ []string) any {
-	if c.name == "" {
-		return nil
-	}
-	return c.name
 }
 
 func cmdClientSetname(_ *Server, c *conn, a []string) any {

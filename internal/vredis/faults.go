@@ -135,31 +135,14 @@ func (s *Server) Holds() (n int) {
 	return n
 }
 
-// KillConnections ends connections: those of which which says true, or all if it is nil; which gets the connection's
-// id and name. It returns how many.
-func (s *Server) KillConnections(which func(id int64, name string) bool) int {
-	n := 0
-	s.change(func() {
-		for _, c := range s.connsLocked() {
-			if which == nil || which(c.id, c.name) {
-				c.endLocked(true)
-				n++
-			}
-		}
-	})
-	return n
-}
-
-// Connections returns how many clients are connected.
-func (s *Server) Connections() (n int) {
-	s.change(func() { n = len(s.conns) })
-	return n
-}
-
 // Stop ends all connections; none can be made until Start.
 func (s *Server) Stop() {
-	s.change(func() { s.running = false })
-	s.KillConnections(nil)
+	s.change(func() {
+		s.running = false
+		for _, c := range s.connsLocked() {
+			c.endLocked(true)
+		}
+	})
 }
 
 // Start begins again after Stop: without scripts, and, unless keep says so, without data. Faults stay.

@@ -116,7 +116,7 @@ func TestConn_ClosedIsAnError(t *testing.T) {
 	if _, err := c.Write([]byte("PING\r\n")); err == nil {
 		t.Error("a write to a closed connection")
 	}
-	want(t, "connections", s.Connections(), 0)
+	want(t, "connections", s.Do("client", "list"), "")
 }
 
 // A pool does not use a connection again that the server has closed.
@@ -124,8 +124,8 @@ func TestConn_PoolsSeeThatItHasEnded(t *testing.T) {
 	s := vredis.New(vredis.Options{})
 	rdb := client(t, s, func(o *redis.Options) { o.MaxRetries = -1 })
 	want(t, "Ping", rdb.Ping(t.Context()).Err(), nil)
-	want(t, "killed", s.KillConnections(nil), 1)
+	want(t, "killed", s.Do("client", "kill", "type", "normal"), int64(1))
 	want(t, "Ping over a new connection", rdb.Ping(t.Context()).Err(), nil)
 	want(t, "Ping over the same", rdb.Ping(t.Context()).Err(), nil)
-	want(t, "connections", s.Connections(), 1)
+	want(t, "killed", s.Do("client", "kill", "type", "normal"), int64(1))
 }

@@ -278,8 +278,8 @@ var Bugs = []Bug{
 		"n.Granted && b.current != nil {", "n.Granted && b.current != nil && !BUG {"}}},
 
 	// Replicas.
-	{Name: "replicas are not waited for", By: "not acknowledged", In: "-shape replicas", Edits: []Edit{{"internal/command/exchange.go",
-		"err != nil || n < g.acks.Replicas {", "(err != nil || n < g.acks.Replicas) && !BUG {"}}},
+	{Name: "replicas are not waited for", By: "not acknowledged", In: "-shape replicas", Edits: []Edit{{"internal/protocol/replies.go",
+		"few := r.Unacked; few != nil {", "few := r.Unacked; few != nil && !BUG {"}}},
 
 	// Semaphores.
 	{Name: "permits come back twice", Quick: true, By: "permits|overlap", In: "-shape semaphores", Edits: []Edit{{"scripts/lib/permit.lua",

@@ -37,15 +37,6 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func unlock(t *testing.T, leases ...*holdfast.Lease) {
-	t.Helper()
-	for _, lease := range leases {
-		if err := lease.Unlock(t.Context()); err != nil {
-			t.Fatalf("Unlock of %s: %v", lease.Name(), err)
-		}
-	}
-}
-
 func refused(t *testing.T, lease *holdfast.Lease, err error) {
 	t.Helper()
 	if lease != nil || !errors.Is(err, holdfast.ErrNotAcquired) {
@@ -74,7 +65,7 @@ func TestMiniredis_Kinds(t *testing.T) {
 			if again.Token() != first.Token() || first.Token() == 0 {
 				t.Errorf("tokens %d and %d of one owner", first.Token(), again.Token())
 			}
-			unlock(t, again)
+			locktest.MustUnlock(t, again)
 			if name == "read" { // what a writer of another process waits for
 				locktest.Got(t, there.TryLock, ctx).Unlock(ctx)
 				there = ms[1].RWMutex("x", holdfast.WithFencing())
@@ -85,12 +76,12 @@ func TestMiniredis_Kinds(t *testing.T) {
 			redistest.Eventually(t, patience, "a waiter stands in the queue", func() bool {
 				return ms[1].Stats().Subscriptions > 0 && locktest.Inspected(t, ms[0], "x").Waiters > 0
 			})
-			unlock(t, first)
+			locktest.MustUnlock(t, first)
 			second := locktest.Granted(t, waiting)
 			if second.Token() <= first.Token() {
 				t.Errorf("token %d after token %d", second.Token(), first.Token())
 			}
-			unlock(t, second)
+			locktest.MustUnlock(t, second)
 			redistest.Want(t, server.Exists("x"), false, "the lock is left behind: %t")
 		})
 	}
@@ -104,14 +95,14 @@ func TestMiniredis_Downgrade(t *testing.T) {
 	read := locktest.Got(t, ms[0].RWMutex("x").RLock, write.Context(ctx))
 	lease, err := ms[1].RWMutex("x").TryRLock(ctx)
 	refused(t, lease, err)
-	unlock(t, write)
+	locktest.MustUnlock(t, write)
 	other := locktest.Got(t, ms[1].RWMutex("x").TryRLock, ctx)
 	_, err = ms[0].RWMutex("x").TryLock(read.Context(ctx))
 	locktest.WantErr(t, err, holdfast.ErrWouldDeadlock, nil)
 	if info, err := ms[0].Inspect(ctx, "x"); err != nil || info.Kind != holdfast.KindRead || len(info.Holders) != 2 {
 		t.Errorf("Inspect: %+v, %v", info, err)
 	}
-	unlock(t, read, other)
+	locktest.MustUnlock(t, read, other)
 }
 
 func TestMiniredis_Several(t *testing.T) {
@@ -124,8 +115,8 @@ func TestMiniredis_Several(t *testing.T) {
 		lease, err := l.TryLock(ctx)
 		refused(t, lease, err)
 	}
-	unlock(t, lease)
-	unlock(t, locktest.Got(t, multi.TryLock, ctx))
+	locktest.MustUnlock(t, lease)
+	locktest.MustUnlock(t, locktest.Got(t, multi.TryLock, ctx))
 
 	var members, others []holdfast.Locker
 	for range 3 {
@@ -139,8 +130,8 @@ func TestMiniredis_Several(t *testing.T) {
 	lease = locktest.Got(t, here.Lock, ctx)
 	lost, err := there.TryLock(ctx)
 	refused(t, lost, err)
-	unlock(t, lease)
-	unlock(t, locktest.Got(t, there.Lock, ctx))
+	locktest.MustUnlock(t, lease)
+	locktest.MustUnlock(t, locktest.Got(t, there.Lock, ctx))
 }
 
 func TestMiniredis_Leases(t *testing.T) {
@@ -176,22 +167,22 @@ func TestMiniredis_Leases(t *testing.T) {
 
 	// A crashed owner's lock ends with its TTL.
 	locktest.Got(t, ms[0].Mutex("x", holdfast.WithFixedLease(100*time.Millisecond)).Lock, ctx)
-	unlock(t, locktest.Got(t, ms[1].Mutex("x").Lock, ctx))
+	locktest.MustUnlock(t, locktest.Got(t, ms[1].Mutex("x").Lock, ctx))
 
 	// It stays taken after Unlock.
-	unlock(t, locktest.Got(t, ms[0].Mutex("job", holdfast.WithHoldAtLeast(time.Hour), holdfast.WithLease(2*time.Hour)).Lock, ctx))
+	locktest.MustUnlock(t, locktest.Got(t, ms[0].Mutex("job", holdfast.WithHoldAtLeast(time.Hour), holdfast.WithLease(2*time.Hour)).Lock, ctx))
 	lease, err := ms[1].Mutex("job").TryLock(ctx)
 	refused(t, lease, err)
 
 	// A process keeps it after Unlock, and gives it up to another one.
 	lingering := ms[0].Mutex("kept", holdfast.WithLinger(time.Hour))
-	unlock(t, locktest.Got(t, lingering.Lock, ctx))
+	locktest.MustUnlock(t, locktest.Got(t, lingering.Lock, ctx))
 	before := ms[0].Stats().Commands
-	unlock(t, locktest.Got(t, lingering.Lock, ctx))
+	locktest.MustUnlock(t, locktest.Got(t, lingering.Lock, ctx))
 	if more := ms[0].Stats().Commands - before; more > 1 { // a look at the queue, which comes once a second
 		t.Errorf("%d commands for a lock that the process has kept", more)
 	}
-	unlock(t, locktest.Got(t, ms[1].Mutex("kept", holdfast.WithLinger(time.Hour)).Lock, ctx))
+	locktest.MustUnlock(t, locktest.Got(t, ms[1].Mutex("kept", holdfast.WithLinger(time.Hour)).Lock, ctx))
 }
 
 // docs/TESTING.md has it. Close releases what is held, and an outage is an error.
@@ -219,5 +210,5 @@ func TestMiniredis_CloseAndOutage(t *testing.T) {
 	if info, err := locks.Inspect(ctx, "x"); err != nil || !info.Held {
 		t.Errorf("after the restart: %+v, %v", info, err)
 	}
-	unlock(t, lease)
+	locktest.MustUnlock(t, lease)
 }

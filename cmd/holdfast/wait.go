@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,39 +47,51 @@ func busy(info holdfast.Info) bool {
 
 // runWait waits until the lock is free at a majority.
 func runWait(ctx context.Context, c *cli.Command, sites []*site) error {
-	var over <-chan time.Time
-	if w := c.Duration("wait"); c.IsSet("wait") {
-		timer := time.NewTimer(w)
-		defer timer.Stop()
-		over = timer.C
+	most, holder := time.Duration(math.MaxInt64), ""
+	if c.IsSet("wait") {
+		most = c.Duration("wait")
 	}
-	tick := time.NewTicker(waitPoll)
-	defer tick.Stop()
-	for {
-		free, holder := 0, ""
+	found, err := poll(ctx, most, func() (bool, error) {
+		free := 0
+		holder = ""
 		for _, at := range sites {
 			info, err := at.inspect(ctx, c.Args().First())
 			switch {
 			case at.away(err):
 			case err != nil:
-				return err
+				return false, err
 			case info.Kind == holdfast.KindOther:
-				return errors.New(at.say(noLock(c.Args().First())))
+				return false, errors.New(at.say(noLock(c.Args().First())))
 			case busy(info):
 				holder = at.say(holdersAt(ctx, at.client, info))
 			default:
 				free++
 			}
 		}
-		if free >= majority(sites) {
-			return nil
+		return free >= majority(sites), nil
+	})
+	if found || err != nil {
+		return err
+	}
+	newTeller(c).say("%s is held by %s", printable(c.Args().First()), cmp.Or(holder, "others"))
+	return silent(runBusy)
+}
+
+// poll looks again and again until look finds what is waited for, and reports whether that was within a time.
+func poll(ctx context.Context, most time.Duration, look func() (found bool, err error)) (bool, error) {
+	over := time.NewTimer(most)
+	defer over.Stop()
+	tick := time.NewTicker(waitPoll)
+	defer tick.Stop()
+	for {
+		if found, err := look(); found || err != nil {
+			return found, err
 		}
 		select {
 		case <-ctx.Done():
-			return interrupted(ctx)
-		case <-over:
-			newTeller(c).say("%s is held by %s", printable(c.Args().First()), cmp.Or(holder, "others"))
-			return silent(runBusy)
+			return false, interrupted(ctx)
+		case <-over.C:
+			return false, nil
 		case <-tick.C:
 		}
 	}
@@ -122,28 +135,20 @@ func watchHolders(ctx context.Context, client redis.UniversalClient, info holdfa
 // wait returns nil when all processes have ended, or have not refreshed their keys for so long that they are dead, stopped
 // or cut off.
 func (w *watched) wait(ctx context.Context, most time.Duration) error {
-	over := time.NewTimer(most)
-	defer over.Stop()
-	tick := time.NewTicker(waitPoll)
-	defer tick.Stop()
-	for {
-		gone := true
+	gone, err := poll(ctx, most, func() (bool, error) {
 		for _, key := range w.keys {
 			left, err := w.client.PTTL(ctx, key).Result()
 			if err != nil {
-				return &unavailable{err}
+				return false, &unavailable{err}
 			}
-			gone = gone && left < processTTL-refreshEvery-refreshLate // a key that is not there has -2
+			if left >= processTTL-refreshEvery-refreshLate { // a key that is not there has -2
+				return false, nil
+			}
 		}
-		if gone {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return interrupted(ctx)
-		case <-over.C:
-			return &coded{errors.New("freed, but its holder " + w.who + " still runs"), exitNo}
-		case <-tick.C:
-		}
+		return true, nil
+	})
+	if gone || err != nil {
+		return err
 	}
+	return &coded{errors.New("freed, but its holder " + w.who + " still runs"), exitNo}
 }

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,15 +18,8 @@ import (
 // Mistakes that a call can make, with the whole text of the error. No server is needed.
 func TestErrors_TextsOfMistakes(t *testing.T) {
 	option := func(o ...holdfast.Option) error { return locktest.ErrOf(holdfast.New(locktest.Offline(t), o...)) }
-	m, err := holdfast.New(locktest.Offline(t))
-	must(t, err)
-	defer m.Close(context.Background())
-	other, err := holdfast.New(locktest.Offline(t))
-	must(t, err)
-	defer other.Close(context.Background())
-	third, err := holdfast.New(locktest.Offline(t))
-	must(t, err)
-	defer third.Close(context.Background())
+	offline := func() *holdfast.Manager { return locktest.ManagerAsIs(t, locktest.Offline(t)) }
+	m, other, third := offline(), offline(), offline()
 	name := func(name string, opts ...holdfast.LockOption) error {
 		return locktest.ErrOf(m.Mutex(name, opts...).TryLock(t.Context()))
 	}

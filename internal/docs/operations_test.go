@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -81,9 +80,7 @@ const stock = "app:stock"
 func newScene(t *testing.T) *scene {
 	s := &scene{srv: redistest.Start(t)}
 	s.holder = operated(t, s.srv.Client(t))
-	lease, err := s.holder.Mutex(stock, holdfast.WithFencing()).Lock(t.Context())
-	must(t, err)
-	s.lease = lease
+	s.lease = locktest.MustLock(t, s.holder.Mutex(stock, holdfast.WithFencing()))
 	other := operated(t, s.srv.Client(t))
 	s.waiter = other.Mutex(stock, holdfast.WithFencing()).LockAsync(t.Context())
 	redistest.Eventually(t, locktest.Patience, "somebody waits", func() bool {
@@ -95,34 +92,20 @@ func newScene(t *testing.T) *scene {
 const operatedLease = 6 * time.Second
 
 func operated(t *testing.T, rdb *redis.Client) *holdfast.Manager {
-	m, err := holdfast.New(rdb, holdfast.WithLease(operatedLease))
-	must(t, err)
-	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	return m
+	t.Helper()
+	return locktest.ManagerAsIs(t, rdb, holdfast.WithLease(operatedLease))
 }
 
 // granted waits for the waiter and gives its lock back.
 func (s *scene) granted(t *testing.T) {
 	t.Helper()
-	select {
-	case r := <-s.waiter:
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		redistest.Check(t, r.Lease.Unlock(context.Background()))
-	case <-time.After(locktest.Patience):
-		t.Errorf("the waiter has not got the lock within %v", locktest.Patience)
-	}
+	locktest.MustUnlock(t, locktest.Granted(t, s.waiter))
 }
 
 // ended waits for the end of the holder's lease.
 func (s *scene) ended(t *testing.T) {
 	t.Helper()
-	select {
-	case <-s.lease.Done():
-	case <-time.After(locktest.Patience):
-		t.Fatal("the holder was not told")
-	}
+	redistest.Next(t, s.lease.Done(), "the holder was not told")
 }
 
 func TestOperations_Settings(t *testing.T) {
@@ -169,7 +152,7 @@ func TestOperations_Looking(t *testing.T) {
 	if found := replies[6].([]any)[1].([]any); !slices.Contains(found, any(stock)) {
 		t.Errorf("SCAN: %v", found)
 	}
-	redistest.Check(t, s.lease.Unlock(t.Context()))
+	locktest.MustUnlock(t, s.lease)
 	s.granted(t)
 }
 
@@ -185,7 +168,7 @@ func TestOperations_Runbook(t *testing.T) {
 			shell(t, s.srv, line...)
 		}
 	}
-	redistest.Check(t, s.lease.Unlock(t.Context()))
+	locktest.MustUnlock(t, s.lease)
 	s.granted(t)
 	ran := 0
 	for _, line := range lines {
@@ -253,7 +236,7 @@ func TestOperations_HarmlessAtAnyTime(t *testing.T) {
 	do(t, s.srv.Client(t), "Restarts and upgrades")
 	renewed := s.holder.Stats().Renewals
 	redistest.Eventually(t, locktest.Patience, "a renewal after it", func() bool { return s.holder.Stats().Renewals > renewed })
-	redistest.Check(t, s.lease.Unlock(t.Context()))
+	locktest.MustUnlock(t, s.lease)
 	s.granted(t)
 }
 

@@ -135,9 +135,7 @@ func TestDocs_OptionsHaveEveryError(t *testing.T) {
 
 // The names that the page calls invalid are, and no others like them.
 func TestDocs_OptionsNames(t *testing.T) {
-	m, err := holdfast.New(locktest.Offline(t))
-	must(t, err)
-	defer m.Close(t.Context())
+	m := locktest.ManagerAsIs(t, locktest.Offline(t))
 	page := read(t, "docs/OPTIONS.md")
 	for _, name := range []string{"a{b", "a}b", "a{}b", "{a}", "holdfast_"} {
 		if !strings.Contains(page, "`"+name+"`") {

@@ -150,9 +150,7 @@ func fenced(ctx context.Context, locks *holdfast.Manager, db *sql.DB, balance in
 }
 
 func TestREADME_SnippetsRun(t *testing.T) {
-	m, err := holdfast.New(redistest.Start(t).Client(t))
-	redistest.Must(t, err)
-	defer m.Close(context.Background())
+	m := locktest.ManagerAsIs(t, redistest.Start(t).Client(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ran := 0
@@ -160,7 +158,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	if !strings.Contains(read(t, "README.md"), "`defer lease.UnlockInto(ctx, &err)`") { // keepsTheError has it
 		t.Error("the README does not say how to keep the error of Unlock")
 	}
-	err = keepsTheError(ctx, m, func(ctx context.Context) error {
+	err := keepsTheError(ctx, m, func(ctx context.Context) error {
 		_, err := m.ForceUnlock(ctx, "job")
 		return err
 	})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	holdfastasynq "github.com/holdfast-go/holdfast/contrib/asynq"
@@ -22,13 +21,13 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests wait for ticks and for leases that end
 	os.Exit(redistest.Main(m, map[string]func([]string){
 		"scheduler": func(args []string) {
-			err := holdfastasynq.RunScheduler(context.Background(), connect(args[0]).Election("scheduler"), "killed", func() (*asynq.Scheduler, error) {
+			err := holdfastasynq.RunScheduler(context.Background(), locktest.ManagerOfRole(args[0]).Election("scheduler"), "killed", func() (*asynq.Scheduler, error) {
 				return newScheduler(redisAt(args[1]), "killed")
 			})
 			panic(err)
 		},
 		"worker": func(args []string) {
-			limit := holdfastasynq.Limit(connect(args[0]).Semaphore("limit", 1))
+			limit := holdfastasynq.Limit(locktest.ManagerOfRole(args[0]).Semaphore("limit", 1))
 			_, err := startWorker(redisAt(args[1]), 1, limit(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
 				fmt.Println("run")
 				select {}
@@ -39,14 +38,6 @@ func TestMain(m *testing.M) {
 			bufio.NewScanner(os.Stdin).Scan()
 		},
 	}))
-}
-
-func connect(addr string) *holdfast.Manager {
-	locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: addr}), holdfast.WithLease(time.Second))
-	if err != nil {
-		panic(err)
-	}
-	return locks
 }
 
 // world has a Redis for locks and another one for asynq, so that asynq goes on when the locks' Redis is away.

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast"
@@ -77,9 +76,7 @@ func serial(cfg *certmagic.Config) (string, error) {
 
 func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, map[string]func([]string){"server": func(args []string) {
-		locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: args[0]}), holdfast.WithLease(time.Second))
-		panicOn(err)
-		cfg, _ := configure(holdfastcertmagic.Wrap(&certmagic.FileStorage{Path: args[1]}, locks), func() error {
+		cfg, _ := configure(holdfastcertmagic.Wrap(&certmagic.FileStorage{Path: args[1]}, locktest.ManagerOfRole(args[0])), func() error {
 			fmt.Println("issues")
 			bufio.NewReader(os.Stdin).ReadString('\n')
 			return nil

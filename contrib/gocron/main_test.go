@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	holdfastgocron "github.com/holdfast-go/holdfast/contrib/gocron"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, map[string]func([]string){
 		"locker": func(args []string) {
-			play(gocron.WithDistributedLocker(holdfastgocron.NewLocker(connect(args[0]))))
+			play(gocron.WithDistributedLocker(holdfastgocron.NewLocker(locktest.ManagerOfRole(args[0]))))
 		},
 		"elector": func(args []string) {
-			e := connect(args[0]).Election("jobs")
+			e := locktest.ManagerOfRole(args[0]).Election("jobs")
 			play(gocron.WithDistributedElector(holdfastgocron.NewElector(context.Background(), e, "killed")))
 		},
 	}))
@@ -43,14 +43,6 @@ func TestElector_AsREADMEShows(t *testing.T) {
 	srv := redistest.Start(t)
 	redistest.Must(t, withLeader(t.Context(), locksOn(t, srv), "host"))
 	srv.AwaitNone(t, "jobs:leader")
-}
-
-func connect(addr string) *holdfast.Manager {
-	locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: addr}), holdfast.WithLease(time.Second))
-	if err != nil {
-		panic(err)
-	}
-	return locks
 }
 
 // play runs a job in this process that says so and does not end, until the process is killed.

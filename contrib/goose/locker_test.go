@@ -15,7 +15,6 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	"github.com/pressly/goose/v3/lock/locktesting"
-	"github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite"
 
 	"github.com/holdfast-go/holdfast"
@@ -27,11 +26,9 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m, map[string]func([]string){"migrator": func(args []string) {
-		locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: args[0]}), holdfast.WithLease(time.Second))
-		panicOn(err)
 		db, err := open(args[1])
 		panicOn(err)
-		p, err := provider(db, holdfastgoose.NewLocker(locks.Mutex("migrations")), func() {
+		p, err := provider(db, holdfastgoose.NewLocker(locktest.ManagerOfRole(args[0]).Mutex("migrations")), func() {
 			fmt.Println("migrating")
 			bufio.NewScanner(os.Stdin).Scan() // until the process is killed
 		})

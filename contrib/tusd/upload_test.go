@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/tus/tusd/v2/pkg/filestore"
 	"github.com/tus/tusd/v2/pkg/handler"
 
@@ -28,11 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard) // tusd writes a line for each request
 	os.Exit(redistest.Main(m, map[string]func([]string){"server": func(args []string) {
-		locks, err := holdfast.New(redis.NewClient(&redis.Options{Addr: args[0]}), holdfast.WithLease(time.Second))
-		if err != nil {
-			panic(err)
-		}
-		srv, err := serve(locks, args[1])
+		srv, err := serve(locktest.ManagerOfRole(args[0]), args[1])
 		if err != nil {
 			panic(err)
 		}

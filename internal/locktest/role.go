@@ -75,6 +75,11 @@ func open(kinds []Kind, args []string, opts ...holdfast.Option) (m *holdfast.Man
 	return m, func(opts ...holdfast.LockOption) holdfast.Locker { return kind.Lock(m, args[3], opts...) }, ttl
 }
 
+// ManagerOfRole returns the manager of a process that plays a role, on a server without a password. Its leases are of a second.
+func ManagerOfRole(addr string) *holdfast.Manager {
+	return must(holdfast.New(redis.NewClient(&redis.Options{Addr: addr}), holdfast.WithLease(time.Second)))
+}
+
 // waiter is called with what open takes, and the patience. For each "take <x>" that it reads, a caller of its own
 // takes the lock, reports "took <x>" and gives it back; the callers begin in that
 // order. "lock <x>" keeps it, reporting "got <x>", until "unlock <x>".

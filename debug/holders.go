@@ -3,6 +3,7 @@ package debug
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -40,26 +41,24 @@ func (h *handler) name(waiting []row, now time.Time) {
 func (h *handler) ask(waiting []row) map[waitedFor]holdfast.Info {
 	ctx, cancel := context.WithTimeout(context.Background(), askedFor)
 	defer cancel()
-	answers := make(chan func(map[waitedFor]holdfast.Info), askedLocks) // each has room, so none of the goroutines stays
+	known := make(map[waitedFor]holdfast.Info)
+	var mu sync.Mutex // guards known
+	var asking sync.WaitGroup
 	asked := 0
 	for _, r := range waiting {
 		if r.State != string(holdfast.LocalWaiting) || asked == askedLocks {
 			continue
 		}
 		asked++
-		go func() {
-			info, err := h.peers[r.Manager-1].Inspect(ctx, r.Name)
-			answers <- func(known map[waitedFor]holdfast.Info) {
-				if err == nil {
-					known[waitedFor{r.Manager, r.Name}] = info
-				}
+		asking.Go(func() {
+			if info, err := h.peers[r.Manager-1].Inspect(ctx, r.Name); err == nil {
+				mu.Lock()
+				known[waitedFor{r.Manager, r.Name}] = info
+				mu.Unlock()
 			}
-		}()
+		})
 	}
-	known := make(map[waitedFor]holdfast.Info)
-	for range asked {
-		(<-answers)(known)
-	}
+	asking.Wait()
 	return known
 }
 

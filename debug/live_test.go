@@ -2,6 +2,7 @@ package debug_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -35,17 +36,10 @@ func read(t *testing.T, url string) string {
 // shows reads a page until it has the texts: requests share a look for a quarter of a second.
 func shows(t *testing.T, url string, texts ...string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	redistest.Eventually(t, 10*time.Second, fmt.Sprintf("%s has %q", url, texts), func() bool {
 		page := read(t, url)
-		missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(page, text) })
-		if len(missing) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("%s does not have %q", url, missing)
-			return
-		}
-	}
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(page, text) })
+	})
 }
 
 // A real manager's page: holders, waiters, a lost lease, and the lock in Redis.

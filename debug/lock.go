@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -141,29 +142,26 @@ func (h *handler) lock(w http.ResponseWriter, r *http.Request) {
 	}
 	now := h.now()
 	page := &lockPage{
-		At: now, App: h.app(), Process: processName(), Name: name, NameBytes: visible.Bytes(name), Here: []row{}, Redis: []answer{}, Events: []event{},
+		At: now, App: h.app(), Process: processName(), Name: name, NameBytes: visible.Bytes(name), Here: []row{}, Events: []event{},
 		Said: r.URL.Query().Get("said"), Allowed: h.allowed != nil && h.allowed(r),
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askRedis)
 	defer cancel()
-	answers := make(chan answer, len(h.peers)) // each has room, so none of the goroutines stays
 	l := h.look()
 	for _, r := range slices.Concat(l.holding, l.waiting) {
 		if r.Name == name {
 			page.Here = append(page.Here, r)
 		}
 	}
-	for i, p := range h.peers {
-		go func() {
-			info, err := p.Inspect(ctx, name)
-			answers <- newAnswer(i+1, info, err)
-		}()
-	}
 	page.Redis = make([]answer, len(h.peers))
-	for range h.peers {
-		a := <-answers
-		page.Redis[a.Manager-1] = a
+	var asking sync.WaitGroup
+	for i, p := range h.peers {
+		asking.Go(func() {
+			info, err := p.Inspect(ctx, name)
+			page.Redis[i] = newAnswer(i+1, info, err)
+		})
 	}
+	asking.Wait()
 	events := h.events()
 	for i := len(events) - 1; i >= 0; i-- {
 		if events[i].Lock == name {

@@ -86,11 +86,11 @@ func tapUntilDead(ctx context.Context, user, gateway string) {
 // until one is served. It returns when all requests are answered, and how many were refused.
 func tapUntilServed(ctx context.Context, user string, gateways ...string) (refused int, err error) {
 	var (
-		wg     sync.WaitGroup
-		mu     sync.Mutex // guards refused and err
-		served = make(chan struct{})
-		once   sync.Once
+		wg sync.WaitGroup
+		mu sync.Mutex // guards refused and err
 	)
+	waits, served := context.WithCancel(ctx)
+	defer served()
 	again := time.NewTicker(tapping)
 	defer again.Stop()
 	for n := 0; ; n++ {
@@ -101,9 +101,9 @@ func tapUntilServed(ctx context.Context, user string, gateways ...string) (refus
 			switch {
 			case tapErr != nil:
 				err = tapErr
-				once.Do(func() { close(served) })
+				served()
 			case status == http.StatusOK:
-				once.Do(func() { close(served) })
+				served()
 			default:
 				refused++
 			}
@@ -111,8 +111,7 @@ func tapUntilServed(ctx context.Context, user string, gateways ...string) (refus
 		select {
 		case <-again.C:
 			continue
-		case <-served:
-		case <-ctx.Done():
+		case <-waits.Done():
 		}
 		wg.Wait()
 		return refused, err

@@ -115,22 +115,30 @@ const (
 	tick = 25 * time.Millisecond
 )
 
+// Events are called on goroutines of the executor, and must not block. One that is nil is not called.
+type Events struct {
+	Closed   func()                     // the client turned out to be closed; called once
+	ReadOnly func()                     // a server that was the master answers that it is not any more
+	Stranded func()                     // connections turned out to be dead while others work
+	Outage   func(cause error)          // Redis does not answer any more
+	Answers  func(lasted time.Duration) // it answers again: called after each Outage, and before the next
+}
+
 // Executor sends calls to one Redis deployment. It is safe for concurrent use.
 type Executor struct {
-	client    Client
-	where     where           // the servers of client are, as its options say
-	turns     int             // see turnsOf
-	greets    bool            // see greets
-	epoch     time.Time       // what times of calls are counted from
-	cluster   Cluster         // client, if it is one of a cluster; else nil
-	admitted  atomic.Bool     // Redis has run a script for the client: so one of a cluster knows the slots, and asking it does no I/O
-	demoted   func()          // see OnReadOnly; nil: nothing
-	forgotten func()          // see OnStranded; nil: nothing
-	closed    atomic.Bool     // the client is
-	over      func()          // see OnClosed; nil: nothing
-	life      context.Context // ends with Stop
-	endLife   context.CancelFunc
-	lanes     sync.WaitGroup // running lanes
+	Events Events // set before Submit
+
+	client   Client
+	where    where           // the servers of client are, as its options say
+	turns    int             // see turnsOf
+	greets   bool            // see greets
+	epoch    time.Time       // what times of calls are counted from
+	cluster  Cluster         // client, if it is one of a cluster; else nil
+	admitted atomic.Bool     // Redis has run a script for the client: so one of a cluster knows the slots, and asking it does no I/O
+	closed   atomic.Bool     // the client is
+	life     context.Context // ends with Stop
+	endLife  context.CancelFunc
+	lanes    sync.WaitGroup // running lanes
 
 	commands  atomic.Uint64 // commands sent, re-sends included
 	batches   atomic.Uint64
@@ -154,14 +162,6 @@ func New(client Client) *Executor {
 	x.life, x.endLife = context.WithCancel(context.Background())
 	return x
 }
-
-// OnReadOnly has f called, on a goroutine of the executor, when a server that was the master
-// answers that it is not any more. It must be called before Submit.
-func (x *Executor) OnReadOnly(f func()) { x.demoted = f }
-
-// OnStranded has f called, on a goroutine of the executor, when connections turned out to be dead
-// while others work. It must be called before Submit.
-func (x *Executor) OnStranded(f func()) { x.forgotten = f }
 
 // Submit queues calls and returns at once. Their patience counts from now, which the caller has read. It reports
 // false, and no handler is called, if the executor has been stopped. It may be called with locks held that the
@@ -272,7 +272,7 @@ func (x *Executor) inspect() {
 		c.Handler.Overdue(c)
 	}
 	for _, c := range overdue {
-		x.outage.failed(x.epoch.Add(c.queued), nil)
+		x.failed(x.epoch.Add(c.queued), nil)
 	}
 	for _, c := range lapsed {
 		c.Handler.Replied(c, Reply{Err: errLapsed, Outcome: lock.NotSent})

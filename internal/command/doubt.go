@@ -277,7 +277,7 @@ func (x *Executor) strand(s *shard, asked time.Time) {
 	for _, c := range calls {
 		c.Handler.Stranded(c)
 	}
-	if x.forgotten != nil && len(calls) > 0 {
-		x.forgotten()
+	if x.Events.Stranded != nil && len(calls) > 0 {
+		x.Events.Stranded()
 	}
 }

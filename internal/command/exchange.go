@@ -160,16 +160,16 @@ func (e *ending) tell() {
 	switch {
 	case e.answered:
 		if x.outage.doubt.Load() {
-			x.outage.answered()
+			x.answered()
 		}
 	case e.failure != nil:
-		x.outage.failed(e.lane.sent, e.failure)
+		x.failed(e.lane.sent, e.failure)
 	}
 	if e.lost {
 		x.relocate()
 	}
-	if e.demoted && x.demoted != nil {
-		x.demoted()
+	if e.demoted && x.Events.ReadOnly != nil {
+		x.Events.ReadOnly()
 	}
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -154,31 +155,17 @@ const outageAfter = time.Second
 // So neither one dead connection nor one lost reply is an outage. What costs nearly nothing is the
 // answer: one atomic load where nothing is suspected.
 type outage struct {
-	began func(cause error)          // called under mu, which keeps the order, with nil if Redis says nothing; nil: nothing is told
-	ended func(lasted time.Duration) // likewise
-	doubt atomic.Bool                // something is suspected
+	doubt atomic.Bool // something is suspected
 
-	mu    sync.Mutex // guards the following
+	mu    sync.Mutex // guards the following; held while the events are called, which keeps their order
 	since time.Time  // when the first request was submitted, or failed
 	known time.Time  // when that was noticed
 	cause error      // of the latest failure, if it had one
 	told  bool       // it is an outage
 }
 
-// OnOutage has began and ended called, in turns and on goroutines of the executor, when Redis does not answer any
-// more and when it answers again. They must not block. It must be called before Submit.
-func (x *Executor) OnOutage(began func(cause error), ended func(lasted time.Duration)) {
-	x.outage.began = func(cause error) {
-		if cause == nil {
-			cause = x.explain(nil, ErrSilent)
-		}
-		began(cause)
-	}
-	x.outage.ended = ended
-}
-
 // Failure returns why requests come to nothing, as the latest failure tells it; nil: Redis has answered since
-// then, or the failure is that Redis says nothing. It knows nothing without OnOutage.
+// then, or the failure is that Redis says nothing. It knows nothing without Events.Outage.
 func (x *Executor) Failure() error {
 	o := &x.outage
 	if !o.doubt.Load() {
@@ -196,8 +183,9 @@ func (x *Executor) Failure() error {
 func (x *Executor) Suspicious() bool { return x.outage.doubt.Load() }
 
 // failed records a request, submitted or sent at from, that failed with cause; nil: it is overdue.
-func (o *outage) failed(from time.Time, cause error) {
-	if o.began == nil || errors.Is(cause, errLapsed) || errors.Is(cause, errStopped) {
+func (x *Executor) failed(from time.Time, cause error) {
+	o := &x.outage
+	if x.Events.Outage == nil || errors.Is(cause, errLapsed) || errors.Is(cause, errStopped) {
 		return
 	}
 	now := time.Now()
@@ -215,17 +203,18 @@ func (o *outage) failed(from time.Time, cause error) {
 		o.doubt.Store(true)
 	case !o.told && from.After(o.known) && now.Sub(o.since) >= outageAfter:
 		o.told = true
-		o.began(o.cause)
+		x.Events.Outage(cmp.Or(o.cause, x.explain(nil, ErrSilent)))
 	}
 }
 
 // answered records that Redis has answered.
-func (o *outage) answered() {
+func (x *Executor) answered() {
+	o := &x.outage
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.doubt.Store(false)
-	if o.told {
-		o.ended(time.Since(o.since))
+	if o.told && x.Events.Answers != nil {
+		x.Events.Answers(time.Since(o.since))
 	}
 	o.since, o.known, o.cause, o.told = time.Time{}, time.Time{}, nil, false
 }
@@ -274,10 +263,6 @@ func (x *Executor) nodeOnly() bool {
 // the same one each time.
 const choices = 16
 
-// OnClosed has f called once, on any goroutine, when the client turns out to be closed. It must be called
-// before Submit.
-func (x *Executor) OnClosed(f func()) { x.over = f }
-
 // Closed reports whether the client is known to be closed.
 func (x *Executor) Closed() bool { return x.closed.Load() }
 
@@ -290,8 +275,8 @@ func (x *Executor) CheckClosed() {
 
 // isClosed records that the client is closed.
 func (x *Executor) isClosed() {
-	if x.closed.CompareAndSwap(false, true) && x.over != nil {
-		x.over()
+	if x.closed.CompareAndSwap(false, true) && x.Events.Closed != nil {
+		x.Events.Closed()
 	}
 }
 

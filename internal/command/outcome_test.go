@@ -125,8 +125,9 @@ func TestLegible(t *testing.T) {
 // Requests that fail and requests that are answered come from several connections. What is told of them is in turns: an
 // outage ends after it has begun, and before the next begins.
 func TestOutage_IsToldInOrder(t *testing.T) {
-	var o outage
+	var x Executor
 	var told []string
+	o := &x.outage
 	note := func(what string) {
 		if o.mu.TryLock() { // then another one could tell what came later before this is told
 			o.mu.Unlock()
@@ -134,22 +135,21 @@ func TestOutage_IsToldInOrder(t *testing.T) {
 		}
 		told = append(told, what)
 	}
-	o.began = func(error) { note("began") }
-	o.ended = func(time.Duration) { note("ended") }
+	x.Events = Events{Outage: func(error) { note("began") }, Answers: func(time.Duration) { note("ended") }}
 	cause := errors.New("refused")
 	for round := range 200 {
-		o.failed(time.Now(), cause)
+		x.failed(time.Now(), cause)
 		o.mu.Lock()
 		o.since = o.since.Add(-outageAfter) // it was long ago
 		o.mu.Unlock()
 		var wg sync.WaitGroup
-		wg.Go(func() { o.failed(time.Now().Add(time.Hour), cause) })
+		wg.Go(func() { x.failed(time.Now().Add(time.Hour), cause) })
 		if round%2 == 0 {
 			wg.Wait()
 		}
-		wg.Go(o.answered)
+		wg.Go(x.answered)
 		wg.Wait()
-		o.answered()
+		x.answered()
 	}
 	if len(told) < 200 || len(told)%2 != 0 {
 		t.Errorf("%d lines", len(told))

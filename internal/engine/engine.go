@@ -113,10 +113,13 @@ func New(c Config) *Engine {
 		eng.Process.Publish = "spublish"
 	}
 	eng.Subscriber = c.Subscriber(eng.disconnected)
-	eng.Executor.OnClosed(eng.clientClosed)
-	eng.Executor.OnReadOnly(eng.Subscriber.Moved)
-	eng.Executor.OnStranded(func() { eng.Subscriber.Doubt(eng.Executor.RoundTrip()) })
-	eng.Executor.OnOutage(eng.unavailable, eng.Journal.AvailableAgain)
+	eng.Executor.Events = command.Events{
+		Closed:   eng.clientClosed,
+		ReadOnly: eng.Subscriber.Moved,
+		Stranded: func() { eng.Subscriber.Doubt(eng.Executor.RoundTrip()) },
+		Outage:   eng.unavailable,
+		Answers:  eng.Journal.AvailableAgain,
+	}
 	eng.Identity = newIdentity(eng, c.App, c.Page)
 	eng.Classes.of = c.MetricName
 	return eng

@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -209,40 +208,6 @@ var cornerScenarios = map[string]func(*Env){
 		e.Clean(m, Tokens, Tombstones)
 	},
 
-	// Waiters with different options behind each other: each gets what it asked for.
-	"DifferentOptionsInOneQueue": func(e *Env) {
-		m := e.Manager()
-		held := e.MustLock(e.Lock(m))
-		want := []struct {
-			opt holdfast.LockOption
-			ok  func(l *holdfast.Lease) bool
-		}{
-			{holdfast.WithFixedLease(20 * time.Second), func(l *holdfast.Lease) bool { return time.Until(l.Deadline()) > 10*time.Second }},
-			{holdfast.WithFencing(), func(l *holdfast.Lease) bool { return l.Token() > 0 }},
-			{holdfast.WithLease(40 * time.Second), func(l *holdfast.Lease) bool { return time.Until(l.Deadline()) > 30*time.Second && l.Token() == 0 }},
-			{holdfast.WithFencing(), func(l *holdfast.Lease) bool { return l.Token() > 1 }},
-		}
-		done := make(chan error, len(want))
-		for i, w := range want {
-			l := e.Lock(m, w.opt)
-			go func() {
-				got, err := l.Lock(bg)
-				if err == nil {
-					// What the server grants is for a short time; the lease follows at once.
-					e.Eventually("what was asked for", func() bool { return w.ok(got) })
-					err = got.Unlock(bg)
-				}
-				done <- err
-			}()
-			e.Parked(m, i+1)
-		}
-		e.MustUnlock(held)
-		for range want {
-			redistest.Check(e, <-done)
-		}
-		e.Clean(m, Tokens)
-	},
-
 	"HandoffSliceZeroReleasesEachTime": func(e *Env) {
 		m := e.Manager(holdfast.WithHandoffSlice(0))
 		var done []chan struct{}
@@ -262,22 +227,5 @@ var cornerScenarios = map[string]func(*Env){
 		}
 		redistest.Want(e, m.Stats().HandedOff, 0, "%d hand-offs")
 		e.Clean(m)
-	},
-
-	"NameMapperRenamesEverything": func(e *Env) {
-		m := e.Manager(holdfast.WithNameMapper(func(name string) string { return "prefix:" + name }))
-		l := e.MustLock(e.Lock(m))
-		redistest.Want(e, l.Name(), e.Key, "Name() = %q")
-		if keys := e.srv.Keys(); len(keys) != 1 || keys[0] != "prefix:"+e.Key {
-			e.Errorf("keys %q", keys)
-		}
-		if _, err := e.TryLock(e.kind.Lock(e.Manager(), "prefix:"+e.Key)); !errors.Is(err, holdfast.ErrNotAcquired) {
-			e.Errorf("the mapped name is not locked: %v", err)
-		}
-		info, err := e.Inspect(m)
-		if err != nil || !info.Held {
-			e.Errorf("%+v, %v", info, err)
-		}
-		e.MustUnlock(l)
 	},
 }

@@ -231,24 +231,6 @@ var hygieneScenarios = map[string]func(*Env){
 		e.Eventually("its connections stay the client's", func() bool { return e.pubSubClients() == 0 })
 	},
 
-	// A process that dies right after its first request leaves nothing forever: neither the
-	// lock nor the place behind another's.
-	"KeysHaveATTLFromTheStart": func(e *Env) {
-		admin := e.Server().Admin()
-		blocker := e.MustLock(e.Lock(e.ManagerOn(e.srv.Client(e), byMessage...)))
-		m, p := e.Via(byMessage...)
-		gate := p.HoldReply(redistest.Command("subscribe")) // which would make it ask again
-		got := e.Locking(e.Lock(m))
-		e.Eventually("it is queued", func() bool { return admin.Exists(bg, e.queueKeys()...).Val() == 2 })
-		for _, key := range e.srv.Keys() {
-			if ttl := admin.PTTL(bg, key).Val(); ttl <= 0 {
-				e.Errorf("%s has a TTL of %v", key, ttl)
-			}
-		}
-		gate.Release()
-		e.Passes(blocker, "the waiter", got)
-	},
-
 	// AC-98, scaled: a name that is not in use costs nothing.
 	"NamesAreForgotten": func(e *Env) {
 		m := e.Manager()

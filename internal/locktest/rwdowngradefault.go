@@ -1,9 +1,7 @@
 package locktest
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -124,33 +122,6 @@ var rwDowngradeFaultScenarios = map[string]func(*Env){
 			e.Eventually("free", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
 			allow("+@all")
 			e.Clean(m, Tombstones)
-		}
-	},
-
-	// Cancelling the wait for a lock that is being downgraded leaves nothing.
-	"WithWaitersThatLeave": func(e *Env) {
-		a, b := e.Manager(), e.Manager()
-		l := e.RW(a)
-		for i := range 50 {
-			write, read := e.bothSides(l)
-			ctx, cancel := context.WithCancel(bg)
-			waiting := []<-chan holdfast.Result{e.RW(b).RLockAsync(ctx), l.RLockAsync(ctx), e.RW(b).LockAsync(ctx)}
-			if i%2 == 0 {
-				e.Queued(1)
-			}
-			go cancel()
-			e.MustUnlock(write)
-			for _, w := range waiting {
-				if r := <-w; r.Err == nil {
-					e.MustUnlock(r.Lease)
-				}
-			}
-			e.MustUnlock(read)
-		}
-		e.Clean(a, Tombstones)
-		e.Clean(b, Tombstones)
-		if keys := slices.DeleteFunc(e.srv.Keys(), func(k string) bool { return strings.HasPrefix(k, Tombstones) }); len(keys) > 0 {
-			e.Errorf("keys %q", keys)
 		}
 	},
 }

@@ -1,9 +1,7 @@
 package locktest
 
 import (
-	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -290,51 +288,5 @@ var rwRedissonScenarios = map[string]func(*Env){
 		}
 		java.unread()
 		e.Clean(m)
-	},
-
-	// Redisson's readers and writers get their turns while Holdfast's callers keep the lock busy.
-	"RedissonGetsItsTurns": func(e *Env) {
-		a, b := e.Manager(), e.Manager()
-		var stops []func()
-		for _, m := range []*holdfast.Manager{a, b} {
-			for _, l := range []holdfast.Locker{e.RW(m), e.RW(m).RLocker()} {
-				_, stop := e.loopers(l, 2)
-				stops = append(stops, stop)
-			}
-		}
-		ctx, cancel := context.WithTimeout(bg, 2*patience)
-		defer cancel()
-		java := e.redisson(1)
-		sub := java.client.Subscribe(bg, e.Channel(e.Key))
-		if _, err := sub.Receive(bg); err != nil {
-			e.Fatal(err)
-		}
-		take := func(what string, try func() bool, leave func()) {
-			start := time.Now()
-			for !try() {
-				select {
-				case <-sub.Channel():
-				case <-ctx.Done():
-					e.Fatalf("%s of Redisson does not get in", what)
-				}
-			}
-			e.Logf("%s of Redisson waited %v", what, time.Since(start))
-			for id := range e.Holders() {
-				if what == "a writer" && !strings.HasPrefix(id, java.owner) {
-					e.Errorf("%s beside Redisson's writer", id)
-				}
-			}
-			leave()
-		}
-		for range 3 {
-			take("a reader", java.tryRead, java.unread)
-			take("a writer", java.tryWrite, java.unwrite)
-		}
-		sub.Close()
-		for _, stop := range stops {
-			stop()
-		}
-		e.Clean(a, Tombstones)
-		e.Clean(b, Tombstones)
 	},
 }

@@ -96,24 +96,6 @@ var termScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// And it ends with the owner: the next one has its own.
-	"MaxHoldBeginsAnewByHandoff": func(e *Env) {
-		m := e.Manager(holdfast.WithHandoffSlice(time.Hour))
-		l := e.Lock(m, holdfast.WithMaxHold(lease))
-		first := e.MustLock(l)
-		got := e.Parking(m, 1, l)
-		time.Sleep(lease / 3)
-		start := time.Now()
-		e.MustUnlock(first)
-		second := <-got
-		<-second.Done()
-		if d := time.Since(start); d < lease-100*time.Millisecond {
-			e.Errorf("the second owner had %v", d)
-		}
-		e.WantErr(second.Unlock(bg), holdfast.ErrMaxHold)
-		e.Clean(m)
-	},
-
 	// An Unlock that comes at the same moment as the end, before the timer, is no success.
 	"UnlockBehindMaxHoldIsTold": func(e *Env) {
 		const most = 100 * time.Millisecond
@@ -222,33 +204,5 @@ var fencingScenarios = map[string]func(*Env){
 		if n := e.srv.Admin().Get(bg, counter).Val(); n == "" {
 			e.Error("no counter under Redisson's name")
 		}
-	},
-
-	// Each caller of a process gets a token of its own, whichever caller passed it the lock.
-	"FencingTokensGrowByHandoff": func(e *Env) {
-		m := e.Manager()
-		l := e.Lock(m, holdfast.WithFencing())
-		first := e.MustLock(l)
-		const n = 50
-		tokens := make(chan uint64, n)
-		var holders sync.WaitGroup
-		for range n {
-			holders.Go(func() {
-				got := e.MustLock(l)
-				tokens <- got.Token()
-				e.MustUnlock(got)
-			})
-		}
-		e.Parked(m, n)
-		last := first.Token()
-		e.MustUnlock(first)
-		for range n {
-			token := <-tokens
-			if token <= last {
-				e.Errorf("token %d after %d", token, last)
-			}
-			last = token
-		}
-		holders.Wait()
 	},
 }

@@ -171,22 +171,6 @@ var waitScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	"DeadlineIsKept": func(e *Env) {
-		held := e.MustLock(e.Lock(e.Manager()))
-		m := e.Manager()
-		const timeout = 3 * time.Second // within which Redis says that the lock is taken
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(bg, timeout)
-		defer cancel()
-		_, err := e.Lock(m).Lock(ctx)
-		if d := time.Since(start); d < timeout || d > e.bound(timeout+prompt) {
-			e.Errorf("returned after %v", d)
-		}
-		e.WantErr(err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
-		e.MustUnlock(held)
-		e.Clean(m)
-	},
-
 	// AC-47: a lock that was left without TTL.
 	"ForeignLockWithoutTTLIsPolled": func(e *Env) {
 		m := e.Manager(holdfast.WithPollInterval(50 * time.Millisecond))

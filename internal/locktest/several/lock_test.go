@@ -166,20 +166,6 @@ func TestRedlock_IsALock(t *testing.T) {
 	})
 }
 
-// Members that grant it at the same moment all join: the lock outlives as many as it can.
-func TestRedlock_EveryMemberJoins(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := Servers(t, 5)
-		c := all.Candidate(t)
-		for range 200 {
-			lease := locktest.MustLock(t, c)
-			all.Joined(t, lease)
-			locktest.MustUnlock(t, lease)
-			c.idle(t)
-		}
-	})
-}
-
 // With one member down, the majority that is held is enough to re-enter, at once; and the lease taken
 // so follows the outer one when that has the member back.
 func TestReentry_OfARedlockWithAMemberDown(t *testing.T) {

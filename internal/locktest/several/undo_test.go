@@ -3,8 +3,6 @@ package several
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -165,43 +163,4 @@ func TestMulti_EndedContextSendsNothing(t *testing.T) {
 		redistest.Must(t, m.Close(t.Context()))
 		redistest.Want(t, m.Stats().Commands, 0, "%d commands")
 	})
-}
-
-func TestMulti_CancelLeavesNothing(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
-		managers := []*holdfast.Manager{locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv)}
-		var locks []holdfast.Locker
-		for _, m := range managers {
-			locks = append(locks, Multi(t, m.Mutex("x"), m.Mutex("y"), m.FairMutex("z")), Multi(t, m.Mutex("y"), m.RWMutex("w"), m.Mutex("x")))
-		}
-		giveUp(t, locks...)
-		for _, m := range managers {
-			redistest.Eventually(t, locktest.Patience, "nothing is known", func() bool { s := m.Stats(); return s.Held+s.Waiting+s.Locks == 0 })
-		}
-		redistest.Want(t, srv.Admin().Exists(t.Context(), "w", "x", "y", "z").Val(), 0, "%d keys are left")
-	})
-}
-
-// giveUp waits for each lock in a goroutine of its own and leaves at random moments.
-func giveUp(t *testing.T, locks ...holdfast.Locker) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for _, l := range locks {
-		wg.Go(func() {
-			for range 60 {
-				ctx, cancel := context.WithTimeout(t.Context(), rand.N(4*time.Millisecond))
-				lease, err := l.Lock(ctx)
-				cancel()
-				switch {
-				case err == nil:
-					if err := lease.Unlock(t.Context()); err != nil {
-						t.Errorf("Unlock: %v", err)
-					}
-				case !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
-					t.Errorf("Lock: %v", err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -174,27 +174,6 @@ func TestRedlock_LossBesideSilence(t *testing.T) {
 	}
 }
 
-// A minority that is lost, beside a member that is silent, is no loss.
-func TestRedlock_LostMinorityBesideSilence(t *testing.T) {
-	redistest.InWorlds(t, func(t *testing.T) {
-		all := Servers(t, 3)
-		err := holdfast.Do(t.Context(), all.Candidate(t), func(_ context.Context, lease *holdfast.Lease) error {
-			all.Joined(t, lease)
-			all[0].Admin().Del(t.Context(), Vote)
-			all[1].Pause()
-			t.Cleanup(all[1].Resume)
-			err := lease.Extend(t.Context(), 2*time.Hour)
-			if lease.Valid() {
-				locktest.WantErr(t, err, holdfast.ErrUnavailable, holdfast.ErrLeaseLost)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Errorf("Do: %v", err)
-		}
-	})
-}
-
 // What a section returns is joined with the loss of its lease, once: also if it returns the loss itself, as code does that
 // returns the cause of its context. A Multi and a Redlock are lost as a lock is.
 func TestDo_SaysTheLossOnce(t *testing.T) {

@@ -252,24 +252,31 @@ func (d *doctor) noteRedisson(ctx context.Context, looks []look) {
 
 // listenersOf counts the connections that listen to channels of a pattern, sharded ones included.
 func listenersOf(ctx context.Context, node *redis.Client, pattern string) (n int64, err error) {
-	channels, err := node.PubSubChannels(ctx, pattern).Result()
+	classic, err := node.PubSubChannels(ctx, pattern).Result()
 	if err != nil {
 		return 0, err
 	}
-	counts, err := node.PubSubNumSub(ctx, channels...).Result()
+	sharded, err := node.PubSubShardChannels(ctx, pattern).Result()
+	if err != nil && !unknown(err) { // before Redis 7
+		return 0, err
+	}
+	return listeners(ctx, node, classic, sharded)
+}
+
+// listeners counts the connections that listen to channels.
+func listeners(ctx context.Context, node redis.Cmdable, classic, sharded []string) (n int64, err error) {
+	counts, err := node.PubSubNumSub(ctx, classic...).Result()
 	if err != nil {
 		return 0, err
 	}
-	sharded, err := node.PubSubShardChannels(ctx, pattern).Result() // Redis 7
-	if err == nil {
-		var more map[string]int64
-		if more, err = node.PubSubShardNumSub(ctx, sharded...).Result(); err == nil {
-			for _, count := range more {
-				n += count
-			}
-		}
+	for _, count := range counts {
+		n += count
 	}
-	if err != nil && !unknown(err) {
+	if len(sharded) == 0 {
+		return n, nil
+	}
+	counts, err = node.PubSubShardNumSub(ctx, sharded...).Result()
+	if err != nil && !unknown(err) { // before Redis 7
 		return 0, err
 	}
 	for _, count := range counts {

@@ -207,29 +207,14 @@ func findPlace(ctx context.Context, client redis.UniversalClient, mapped string)
 	p.Tombstones = int(n)
 	lock, rw := wire.Channels(mapped)
 	channels := []string{lock, rw, wire.PermitChannel(mapped)}
-	node := redis.Cmdable(client)
+	node, sharded := redis.Cmdable(client), []string(nil)
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, mapped)
 		if err != nil {
 			return nil, err
 		}
-		node, p.Node = master, master.Options().Addr
-		sharded, err := node.PubSubShardNumSub(ctx, channels...).Result()
-		if err != nil && !unknown(err) {
-			return nil, err
-		}
-		p.listen(sharded)
+		node, p.Node, sharded = master, master.Options().Addr, channels
 	}
-	classic, err := node.PubSubNumSub(ctx, channels...).Result()
-	if err != nil {
-		return nil, err
-	}
-	p.listen(classic)
-	return p, nil
-}
-
-func (p *Place) listen(counts map[string]int64) {
-	for _, n := range counts {
-		p.Subscribers += n
-	}
+	p.Subscribers, err = listeners(ctx, node, channels, sharded)
+	return p, err
 }

@@ -61,6 +61,7 @@ func TestJSON_FieldsStay(t *testing.T) {
 		{"bench", []string{"bench", "--for=200ms", "--procs=1", "-q"}},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
+			endSoon(t, srv)
 			i := start(t, urlOf(srv), append(tt.args, "-o=json")...)
 			i.wait(t)
 			var all any

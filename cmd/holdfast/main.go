@@ -12,6 +12,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,23 +127,11 @@ func noArguments(c *cli.Command) error {
 	return usageError(context.Background(), c, err, false)
 }
 
-// version is that of the module, or the commit it was built from.
+// version is that of the module; Go makes one of the commit if that has no tag.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	if v != "(devel)" {
-		return v // it names the commit already
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return v + " " + s.Value
-		}
-	}
-	return v
+	return cmp.Or(info.Main.Version, "(devel)")
 }

@@ -108,7 +108,7 @@ const fresh = 250 * time.Millisecond
 var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
-	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, "text": printable, "short": short, "plain": plain, "span": span, "heads": heads, "dash": dash, "link": link, "percent": percent, "number": number, "granted": granted,
+	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, "text": printable, "short": short, "plain": plain, "span": span, "heads": heads, "dash": dash, "link": link, "percent": percent, "number": number, "granted": granted, "tab": tab, "words": inWords,
 }).ParseFS(files, "page.html"))
 
 func (h *handler) protected() http.Handler {

@@ -118,9 +118,6 @@ func (p *process) Page() string {
 	return p.Debug
 }
 
-// Tab is the process as in titles.
-func (p *lockPage) Tab() string { return tab(p.App) }
-
 // WaitHere counts the callers of this process that wait.
 func (p *lockPage) WaitHere() (n int) {
 	for _, r := range p.Here {

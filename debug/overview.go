@@ -121,9 +121,6 @@ type event struct {
 	now     time.Time
 }
 
-// Why is what its details say, in words.
-func (e event) Why() string { return inWords(e.Details) }
-
 // Clock is when it happened, as a person reads it.
 func (e event) Clock() string { return clock(e.At, e.now) }
 
@@ -331,6 +328,3 @@ func (h *handler) app() string {
 	}
 	return strings.Join(apps, ", ")
 }
-
-// Tab is the process as in the titles of pages, which are narrow.
-func (o *overview) Tab() string { return tab(o.App) }

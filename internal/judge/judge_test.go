@@ -262,6 +262,11 @@ func TestRules(t *testing.T) {
 			s.at(10*ms, s.has("a:01:write"))
 			s.at(50*ms, func() { s.Refused(s.lock, "2", 40*ms, true) })
 		}, "refused for an idle lock"},
+		{"refused because of one that may have had it until now", func(s *story) {
+			s.at(10*ms, s.has("b:2:write"))
+			s.at(20*ms, func() { s.lock.Promised = s.lock.State.Holders }, s.has("a:01:write"))
+			s.at(50*ms, func() { s.Refused(s.lock, "2", 40*ms, true) })
+		}, ""},
 		{"refused because the answer to another TryLock is on its way", func(s *story) {
 			s.at(5*ms, s.waits(&Wait{Process: s.a, Who: "1", Since: 5 * ms, Once: true}))
 			s.at(10*ms, s.has("a:01:write"))

@@ -164,7 +164,7 @@ func (l *Lock) noteIdle(j *Judge) {
 
 // keptOnly reports whether nothing is in a caller's way but processes that keep the lock, and would hear who wants it.
 func (l *Lock) keptOnly(j *Judge) bool {
-	if len(l.State.Holders) == 0 || len(l.Claims) > 0 || j.Now() <= l.Excused || j.displaced(l) || len(l.State.Queue) > 0 ||
+	if len(l.State.Holders) == 0 || len(l.Promised) > 0 || len(l.Claims) > 0 || j.Now() <= l.Excused || j.displaced(l) || len(l.State.Queue) > 0 ||
 		slices.ContainsFunc(l.Waits, func(x *Wait) bool { return !x.Once || x.Unlocks }) {
 		return false
 	}

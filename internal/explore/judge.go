@@ -174,14 +174,6 @@ func (j *court) atRest() {
 			j.fails("starved", "caller %d waits forever", c.id)
 		}
 	}
-	died := slices.ContainsFunc(w.procs, func(p *process) bool { return p.state == dead })
-	for _, k := range w.db.Keys(w.now) {
-		place := k.Kind == "list" || k.Kind == "zset"
-		if strings.HasPrefix(k.Name, "redisson_lock_token") || died && place || w.mayStay(k) {
-			continue
-		}
-		j.fails("left behind", "%s", k.Name)
-	}
 	for _, p := range w.procs {
 		if p.state != dead && p.pending != 0 {
 			j.fails("late return", "Close of process %d would wait forever", p.id)

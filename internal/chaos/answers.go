@@ -58,8 +58,8 @@ func (t *trial) operations() {
 				t.unlocked(l, p, o)
 				delete(t.claims, id{o.Proc, o.Lease})
 			})
-		default:
-			t.add(o.Return, l, func() { t.answered(l, o) })
+		default: // told
+			t.add(o.Return, l, func() { t.heard(l, o) })
 		}
 	}
 }
@@ -183,16 +183,14 @@ func (t *trial) caused(u *Op) bool {
 	})
 }
 
-// answered is called when another call has returned.
-func (t *trial) answered(l *lock, o *Op) {
-	switch {
-	case o.Do == told && !slices.ContainsFunc(slices.Concat(t.h.Faults, t.h.Stalls), func(f Fault) bool {
-		return f.standstill() && f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call // whatever the network does
-	}):
-		late := time.Duration(o.Return - o.Call)
-		t.report.Late = max(t.report.Late, late)
-		t.Told(&l.Lock, o.String(), late, toldBound)
-	default:
-		t.odd(l, o)
+// heard is called when a holder was told of the end of its lease.
+func (t *trial) heard(l *lock, o *Op) {
+	if slices.ContainsFunc(slices.Concat(t.h.Faults, t.h.Stalls), func(f Fault) bool {
+		return f.standstill() && f.Proc == o.Proc && f.Start <= o.Return && f.End >= o.Call // else it is told whatever the network does
+	}) {
+		return
 	}
+	late := time.Duration(o.Return - o.Call)
+	t.report.Late = max(t.report.Late, late)
+	t.Told(&l.Lock, o.String(), late, toldBound)
 }

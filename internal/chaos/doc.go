@@ -9,7 +9,7 @@
 // The parts, in the order of a run:
 //
 //   - client.go, worker.go, overstay.go: a client process; its workers lock, wait,
-//     cancel, re-enter, extend leases and overstay them, and write
+//     cancel, re-enter and overstay leases, and write
 //     each call and each return to a history file, which survives SIGKILL.
 //   - nemesis.go: the faults, drawn by weight from a seeded source.
 //   - run.go: servers, proxies, processes and phases: a quiet beginning, faults, healing.

@@ -18,7 +18,6 @@ const (
 	Lock    Action = "lock"    // waits until its context ends
 	TryLock Action = "trylock" // asks once
 	Unlock  Action = "unlock"
-	Extend  Action = "extend"
 	told    Action = "told"  // no call: a lease's Done, from its deadline to when it was heard
 	stall   Action = "stall" // not planned: the process did not run
 )
@@ -31,7 +30,7 @@ const (
 	Refused     Result = "refused"     // TryLock: another owner holds it
 	Ended       Result = "ended"       // the context ended first
 	Unavailable Result = "unavailable" // no answer from Redis
-	Lost        Result = "lost"        // Unlock, Extend: the lease had ended; Detail has the reason
+	Lost        Result = "lost"        // Unlock: the lease had ended; Detail has the reason
 	Failed      Result = "failed"      // any other error
 )
 
@@ -46,7 +45,7 @@ type Op struct {
 	Fixed   bool   `json:"fixed,omitempty"`   // a lease that ends by itself: it is not renewed, or only up to Limit
 	Permits int    `json:"permits,omitempty"` // of a semaphore: how many an acquire asks for
 	Limit   int64  `json:"limit,omitempty"`   // not before this does WithMaxHold end it; 0: it does not
-	// Chain is the owner: the ID of its first acquire. Lease is, of an Unlock or an Extend, the ID
+	// Chain is the owner: the ID of its first acquire. Lease is, of an Unlock, the ID
 	// of the acquire it is about.
 	Chain int64 `json:"chain,omitempty"`
 	Lease int64 `json:"lease,omitempty"`
@@ -56,7 +55,7 @@ type Op struct {
 	Result Result `json:"result,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Token  uint64 `json:"token,omitempty"`
-	// Deadline of the lease: of an acquire or an Extend at its return, of an Unlock just before
+	// Deadline of the lease: of an acquire at its return, of an Unlock just before
 	// its call.
 	Deadline int64 `json:"deadline,omitempty"`
 }

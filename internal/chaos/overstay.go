@@ -2,14 +2,12 @@ package chaos
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-// overstay takes a lease that ends by itself, and unlocks too late. If it is a fixed one, it may ask
-// for more time before.
+// overstay takes a lease that ends by itself, and unlocks too late.
 func (w *worker) overstay(t target) {
 	if w.calm.Load() {
 		return
@@ -28,33 +26,9 @@ func (w *worker) overstay(t target) {
 		w.release(h)
 		return
 	}
-	var asking sync.WaitGroup
-	if t.limit == 0 && w.rng.IntN(2) == 0 {
-		asking.Go(func() { // beside listen, which is to hear the end at once
-			if w.pause(ttl); !w.calm.Load() {
-				w.extend(h, ttl)
-			}
-		})
-	}
 	w.listen(h)
-	asking.Wait()
 	w.pause(2 * ttl / 3)
 	w.release(h)
-}
-
-// extend asks for more time, and records it as a failure if it is told that it has that and does
-// not.
-func (w *worker) extend(h *held, d time.Duration) {
-	o := w.about(Extend, h.op)
-	w.rec.begin(o)
-	err := h.lease.Extend(w.stop, d)
-	returned := time.Now()
-	o.Deadline = at(h.lease.Deadline())
-	margin := max(25*time.Millisecond, d/50) + time.Millisecond
-	if o.Result, o.Detail = resultOf(err); err == nil && o.Deadline < o.Call+int64(d-margin) {
-		o.Result, o.Detail = Failed, "shorter than asked for"
-	}
-	w.rec.end(o, returned)
 }
 
 // listen waits for the end of a lease, and records it if it is later than promised.

@@ -91,8 +91,8 @@ func (w *worker) acquire(ctx context.Context, do Action, t target, chain int64, 
 
 // release unlocks and records. The claim ends when the operation is called.
 func (w *worker) release(h *held) {
-	o := w.about(Unlock, h.op)
-	o.Deadline = max(at(h.lease.Deadline()), h.op.Deadline)
+	a := h.op
+	o := &Op{Proc: w.Proc, Worker: w.n, Do: Unlock, Name: a.Name, Shared: a.Shared, Chain: a.Chain, Lease: a.ID, Deadline: max(at(h.lease.Deadline()), a.Deadline)}
 	w.rec.begin(o)
 	looked, valid := now(), h.lease.Valid()
 	late := valid && looked > at(h.lease.Deadline()) // it may have moved on since, but not back
@@ -102,11 +102,6 @@ func (w *worker) release(h *held) {
 		o.Result, o.Detail = Failed, "valid after its deadline"
 	}
 	w.rec.end(o, returned)
-}
-
-// about is an operation on what the acquire a has brought.
-func (w *worker) about(do Action, a *Op) *Op {
-	return &Op{Proc: w.Proc, Worker: w.n, Do: do, Name: a.Name, Shared: a.Shared, Chain: a.Chain, Lease: a.ID}
 }
 
 // work does everything that a caller can do, on the busy locks.
@@ -122,7 +117,7 @@ func (w *worker) work() {
 		case t.n > 0 && dice >= 80: // it has no re-entry, and is held or not by what a caller wants
 			w.lockFor(time.Duration(w.rng.Int64N(int64(5*time.Millisecond)))+1, t)
 		case dice < 50:
-			w.section(w.acquire(w.stop, TryLock, t, 0), t)
+			w.section(w.acquire(w.stop, TryLock, t, 0))
 		case dice < 75:
 			w.lockFor(300*time.Millisecond, t)
 		case dice < 80:
@@ -136,12 +131,9 @@ func (w *worker) work() {
 }
 
 // section is the critical section. h may be nil.
-func (w *worker) section(h *held, t target) {
+func (w *worker) section(h *held) {
 	if h == nil {
 		return
-	}
-	if w.rng.IntN(20) == 0 {
-		w.extend(h, 3*ttl/2) // more than renewals give it
 	}
 	w.pause(15 * time.Millisecond)
 	w.release(h)
@@ -150,7 +142,7 @@ func (w *worker) section(h *held, t target) {
 func (w *worker) lockFor(patience time.Duration, t target) {
 	ctx, cancel := context.WithTimeout(w.stop, patience)
 	defer cancel()
-	w.section(w.acquire(ctx, Lock, t, 0), t)
+	w.section(w.acquire(ctx, Lock, t, 0))
 }
 
 // reenter locks once more, as the same owner.

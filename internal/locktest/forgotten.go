@@ -115,25 +115,12 @@ func (e *Env) taken(lock func(context.Context) (*holdfast.Lease, error), within 
 }
 
 var forgottenScenarios = map[string]func(*Env){
-	// With however many dead connections in the pools, each call finds one that works.
-	"ForgottenTryLock": func(e *Env) {
-		for _, n := range pools {
-			m, forget := e.forgetting(n)
-			forget()
-			e.MustUnlock(e.taken(e.Lock(m).TryLock, patience))
-		}
-	},
+	// With however many dead connections in the pools, Lock and Unlock find one that works.
 	"ForgottenLock": func(e *Env) {
 		for _, n := range pools {
 			m, forget := e.forgetting(n)
 			forget()
-			e.MustUnlock(e.taken(e.Lock(m).Lock, time.Second))
-		}
-	},
-	"ForgottenUnlock": func(e *Env) {
-		for _, n := range pools {
-			m, forget := e.forgetting(n)
-			got := e.MustLock(e.Lock(m, holdfast.WithLease(time.Hour)))
+			got := e.taken(e.Lock(m, holdfast.WithLease(time.Hour)).Lock, time.Second)
 			forget()
 			e.works(func() error { return got.Unlock(bg) })
 		}

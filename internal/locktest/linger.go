@@ -135,12 +135,16 @@ var lingerScenarios = map[string]func(*Env){
 		e.idle(a)
 	},
 
-	// A caller that waits while the lock is in use gets it from the Unlock, and the lock does not linger.
+	// A caller that waits while the lock is in use gets it from the Unlock, and the lock does not linger. One that only tries
+	// is refused.
 	"WaiterIsFirst": func(e *Env) {
 		a, b := e.Manager(keeps...), e.Manager(byMessage...)
 		e.lingering(a, e.Lock(a))
 		held := e.MustLock(e.Lock(a))
 		waiting := e.bystander(b)
+		before := b.Stats().Commands
+		e.Busy(e.Lock(b).TryLock)
+		redistest.Want(e, b.Stats().Commands-before, 1, "%d commands beside a caller that waits")
 		e.Passes(held, "the lock", waiting)
 		e.Free()
 		e.Clean(a)
@@ -174,17 +178,6 @@ var lingerScenarios = map[string]func(*Env){
 		e.MustUnlock(held)
 		e.Free()
 		e.Clean(a)
-	},
-
-	"OtherTryLocksAreRefused": func(e *Env) {
-		a, b := e.Manager(keeps...), e.Manager(byMessage...)
-		e.lingering(a, e.Lock(a))
-		held := e.MustLock(e.Lock(a))
-		waiting := e.bystander(b)
-		before := b.Stats().Commands
-		e.Busy(e.Lock(b).TryLock)
-		redistest.Want(e, b.Stats().Commands-before, 1, "%d commands beside a caller that waits")
-		e.Passes(held, "the lock", waiting)
 	},
 
 	"LingersForItsTime": func(e *Env) {

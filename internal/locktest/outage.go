@@ -186,15 +186,4 @@ var outageScenarios = map[string]func(*Env){
 		e.srv.Admin().ConfigSet(bg, "maxmemory", "0")
 		e.Clean(m)
 	},
-
-	// CLIENT PAUSE: writes stand still and go on.
-	"PausedWrites": func(e *Env) {
-		m := e.Manager(holdfast.WithLease(20 * time.Second)) // Unlock waits for a second
-		l := e.MustLock(e.Lock(m))
-		e.srv.Admin().Do(bg, "CLIENT", "PAUSE", "200", "WRITE")
-		start := time.Now()
-		e.MustUnlock(l)
-		e.Logf("unlocked after %v", time.Since(start))
-		e.Clean(m)
-	},
 }

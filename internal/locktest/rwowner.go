@@ -88,25 +88,6 @@ var rwOwnerScenarios = map[string]func(*Env){
 		e.Clean(m)
 	},
 
-	// Another owner that reads in the same process does not make it one.
-	"ReaderBesideAWriterOfAnotherOwner": func(e *Env) {
-		m := e.Manager()
-		l := e.RW(m)
-		reader := e.MustRLock(l)
-		for _, owner := range []context.Context{bg, holdfast.WithoutOwner(reader.Context(bg))} {
-			ctx, cancel := context.WithCancel(owner)
-			leaving := l.LockAsync(ctx)
-			e.Queued(1)
-			cancel()
-			err := (<-leaving).Err
-			e.WantErr(err, holdfast.ErrNotAcquired, context.Canceled)
-			e.WantNotErr(err, holdfast.ErrWouldDeadlock)
-			e.Queued(0)
-		}
-		e.MustUnlock(reader)
-		e.Clean(m)
-	},
-
 	// Calls under the context of another lock are owners of their own: the reader and the writer
 	// exclude each other, and the writer does not wait for itself.
 	"OtherLocksMakeNoUpgrade": func(e *Env) {

@@ -35,6 +35,8 @@ func (u *user) apply(rule string) any {
 		u.enabled = low == "on"
 	case low == "nopass":
 		u.nopass, u.passwords = true, nil
+	case low == "resetpass":
+		u.nopass, u.passwords = false, nil
 	case low == "reset":
 		*u = user{name: u.name, commands: []string{"-@all"}, keys: map[string]bool{}, channels: map[string]bool{}}
 	case low == "allkeys":

@@ -14,7 +14,7 @@ type Try struct {
 	Hold     *Hold
 	Sent     time.Time     // when it was made
 	n        uint64        // Lock.tries when it was sent
-	session  uint64        // in which its process hears its inbox; 0: in none
+	Session  uint64        // in which its process hears its inbox; 0: in none
 	tried    time.Duration // before that, by the request that it repeats over another connection
 	Patience time.Duration // how long it may stay unanswered
 	Place    Place         // what it asks for, if the lock is not free
@@ -32,11 +32,8 @@ const (
 	inSweep         // one script for several locks
 )
 
-// Deaf reports whether the process had no inbox when t was sent.
-func (t *Try) Deaf() bool { return t.session == 0 }
-
 // relies reports whether the process keeps its inbox until t ends.
-func (t *Try) relies() bool { return t.Place != NoPlace && !t.Deaf() }
+func (t *Try) relies() bool { return t.Place != NoPlace && t.Session != 0 }
 
 // try asks Redis for the lock on behalf of w.
 func (lk *Lock) try(m *Moment, w *Waiter) {
@@ -79,7 +76,7 @@ func (lk *Lock) newTry(m *Moment, w *Waiter, b *Bid) *Try {
 	default:
 		t.Place = NewPlace
 	}
-	t.session = m.sessionFor(t.Place)
+	t.Session = m.sessionFor(t.Place)
 	if c.phase == standing && m.rang.polls() && m.knows().Inbox == Heard && age < b.ends {
 		t.carrier = asPoll
 	}
@@ -164,7 +161,7 @@ func (t *Try) replied(m *Moment, r *Reply) {
 		switch { // it may be a grant by a release, found by asking
 		case notice != nil && notice.Granted:
 			h.Turn = uint8(min(notice.Turn, m.set.Turns))
-		case h.phase == standing && t.Deaf():
+		case h.phase == standing && t.Session == 0:
 			h.Turn = uint8(m.set.Turns) // a process without an inbox cannot count them
 		case kinds[h.Kind].company != exclusive && m.set.Chance(int64(m.set.Turns)) == 0:
 			h.Turn = uint8(m.set.Turns) // nor can one that has come in beside others, which does not know that
@@ -224,7 +221,7 @@ func (lk *Lock) heldByOther(m *Moment, t *Try, v *Reply, notice *wire.Notice) {
 		lk.noticed(m, t.Hold, *notice)
 		return
 	}
-	if now := m.session(); t.Place != NoPlace && now != 0 && now != t.session {
+	if now := m.session(); t.Place != NoPlace && now != 0 && now != t.Session {
 		// The inbox was subscribed since, or again: a grant in between was missed, and no other message follows.
 		lk.missed.add(missedPlaces | missedGrants)
 		if v.State != LeftOpen {

@@ -147,7 +147,7 @@ func (p *Process) Ask(c *command.Call, x lock.Request) {
 func (p *Process) Acquire(room *command.Room, t *lock.Try) (*command.Script, []any) {
 	h, terms := t.Hold, TermsOf(t.Hold.Terms)
 	deaf := 0
-	if t.Deaf() {
+	if t.Session == 0 {
 		deaf = 1
 	}
 	script := kinds[h.Kind].acquire

@@ -24,7 +24,7 @@ help: ## this list
 check: ## after each change, in about a minute: format, vet, lint, and the tests that need no server
 	@$(STEPS) fmt lint unit
 
-test: redis ## what README says, in three to five minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
+test: redis ## what README says, in two to four minutes on two cores: the same, and tests on real servers; it installs redis-server if it is missing
 	@$(STEPS) fmt lint compile unit,sim+real
 
 ci: ## all that must pass before anything lands
@@ -72,8 +72,8 @@ unit: ## the tests that need no server: the suite and the simulation in fake tim
 sim: ## the simulation: other worlds than in unit, and the bugs planted there
 	@$(SPARSE) $(TESTS) -timeout 10m -skip '^TestWorlds_OfCrowds$$' ./internal/sim
 
-real: redis ## on real servers, what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores
-	@GOGC=400 HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' $(LOCKS) $(OTHERS)
+real: redis ## on real servers, what needs them, and of the rest some of each; tests mostly wait, so more run at a time than there are cores, and those that take longest begin
+	@GOGC=400 HOLDFAST_TEST_QUICK=1 $(TESTS) -shuffle=on -p 3 -parallel 16 -timeout 10m -skip '$(NOTREAL)|$(LONG)' ./internal/topology ./cmd/holdfast $(LOCKS) $(OTHERS)
 
 full: ## what make test leaves out: each kind and mode on real servers, long tests, and all with the race detector; CI runs a part of it
 	@$(STEPS) full-real full-around full-topology full-bugs full-virtual explore

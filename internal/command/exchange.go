@@ -79,7 +79,7 @@ func (l *lane) exchange(g group, again bool) {
 			err = errGaveUp // inspect's doing, not that of a caller's context
 		case err == nil && value != nil:
 			s.known.add(b.script)
-			if b.merged {
+			if b.merged() {
 				replies, failures, _ := b.parts(value) // see fits
 				l.merger.learn(b, replies)
 				e.replies(b, replies, failures)
@@ -93,7 +93,7 @@ func (l *lane) exchange(g group, again bool) {
 			if value == nil && err == nil {
 				err = noReply(failed) // no script of Holdfast answers nil
 			}
-			e.replied(c, value, err, b.merged)
+			e.replied(c, value, err, b.merged())
 		}
 	}
 	e.tell()
@@ -284,9 +284,7 @@ func misplaced(all []check) bool {
 // shifted reports whether one of the replies to a batch is none that its command gives.
 func shifted(batch []bundle, cmds []once) bool {
 	for i := range batch {
-		b, fits := &batch[i], batch[i].calls[0].Script.fits
-		value, err := cmds[i].result()
-		if err == nil && value != nil && (b.merged && !b.fits(value) || !b.merged && fits != nil && !fits(value)) {
+		if value, err := cmds[i].result(); err == nil && value != nil && !batch[i].fits(value) {
 			return true
 		}
 	}

@@ -187,7 +187,7 @@ func (l *lane) unmet(b *bundle, err error) bool {
 		s.known.remove(b.script)
 		return true
 	}
-	if !b.merged || !isReply(err) {
+	if !b.merged() || !isReply(err) {
 		return false
 	}
 	s.unmerged.Store(time.Now().Add(mergePause).UnixNano())

@@ -44,13 +44,14 @@ func Together(most, longest int) int { return most * mergeName / max(mergeName, 
 type bundle struct {
 	script *Script // that of the calls, or its form for many
 	calls  []*Call // not empty
-	merged bool    // several
 }
+
+func (b *bundle) merged() bool { return len(b.calls) > 1 }
 
 // args returns a copy of the arguments for the command, those of a lone call in the room of the command.
 func (b *bundle) args(room *Room) []any {
 	first := b.calls[0].Args
-	if !b.merged {
+	if !b.merged() {
 		return append(room[:0], first...)
 	}
 	width := first[argNumKeys].(int)
@@ -85,9 +86,12 @@ func (b *bundle) args(room *Room) []any {
 	return all
 }
 
-// fits reports whether value can be the reply to a merged command.
+// fits reports whether value can be the reply to the command.
 func (b *bundle) fits(value any) bool {
 	fits := b.calls[0].Script.fits
+	if !b.merged() {
+		return fits == nil || fits(value)
+	}
 	replies, failures, ok := b.parts(value)
 	return ok && (fits == nil || !slices.ContainsFunc(replies, func(v any) bool { return v != nil && !fits(v) })) &&
 		!slices.ContainsFunc(failures, func(f failure) bool { return f.call < 0 || f.call >= len(replies) || replies[f.call] != nil })
@@ -166,7 +170,7 @@ type merger struct {
 func (m *merger) apart(calls []*Call) []bundle {
 	m.bundles = m.bundles[:0]
 	for i, c := range calls {
-		m.bundles = append(m.bundles, bundle{c.Script, calls[i : i+1], false})
+		m.bundles = append(m.bundles, bundle{c.Script, calls[i : i+1]})
 	}
 	return m.bundles
 }
@@ -204,7 +208,7 @@ func (m *merger) divide(calls []*Call, cluster bool) []bundle {
 		begin = end
 		if k == 0 || len(some) < mergeFrom {
 			for i, c := range some {
-				m.bundles = append(m.bundles, bundle{c.Script, some[i : i+1], false})
+				m.bundles = append(m.bundles, bundle{c.Script, some[i : i+1]})
 			}
 			continue
 		}
@@ -216,7 +220,7 @@ func (m *merger) divide(calls []*Call, cluster bool) []bundle {
 		most := max(mergeFrom, Together(cmp.Or(m.most[form], int(mergeFor/longWay)), longest))
 		for parts := (len(some) + most - 1) / most; parts > 0; parts-- {
 			n := len(some) / parts
-			m.bundles = append(m.bundles, bundle{form, some[:n:n], true})
+			m.bundles = append(m.bundles, bundle{form, some[:n:n]})
 			some = some[n:]
 		}
 	}

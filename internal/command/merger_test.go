@@ -62,7 +62,7 @@ func TestMerger_Divide(t *testing.T) {
 						t.Fatalf("%s: a call twice", what)
 					}
 					left = slices.Delete(left, i, i+1)
-					if want := c.Script.many; b.merged && b.script != want || !b.merged && b.script != c.Script {
+					if want := c.Script.many; b.merged() && b.script != want || !b.merged() && b.script != c.Script {
 						t.Errorf("%s: the script of another call", what)
 					}
 				}
@@ -89,7 +89,7 @@ func TestMerger_Learn(t *testing.T) {
 		}
 		return n
 	}
-	b := &bundle{s.many, calls[:4], true}
+	b := &bundle{s.many, calls[:4]}
 	redistest.WantMost(t, most(), 15, "%d calls, of which nothing is known")
 	m.learn(b, []any{int64(0), int64(0), int64(1), int64(-1)})
 	if n := most(); n < 32 || n > mergeMost {

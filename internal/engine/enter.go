@@ -172,9 +172,7 @@ func (h *Lock) enter(ctx context.Context, once bool, trace context.Context, asyn
 	l, v, parked := e.lock.Enter(&ev.Moment, &w.Waiter, h.engine.shut())
 	lease := (*Lease)(l)
 	if lease != nil {
-		if label != nil {
-			lease.setLabelLocked(label)
-		}
+		lease.setLabelLocked(label)
 		h.Class.granted(l.Kind(), l.Mode())
 	}
 	h.engine.end(&ev, e)
@@ -293,9 +291,7 @@ func (w *waiter) settleLocked(m *lock.Moment) {
 		w.entry.waitedLocked(w.Came, m.Age())
 	}
 	if l := w.Lease; l != nil {
-		if w.label != nil {
-			(*Lease)(l).setLabelLocked(w.label)
-		}
+		(*Lease)(l).setLabelLocked(w.label)
 		kind, mode := l.Kind(), l.Mode()
 		w.h.Class.granted(kind, mode)
 		if mode == lock.ByServer {

@@ -69,8 +69,12 @@ func (l *Lease) labelLocked() *string {
 	return nil
 }
 
-// setLabelLocked gives the lease a label.
-func (l *Lease) setLabelLocked(label *string) { l.moreLocked().label = label }
+// setLabelLocked gives the lease a label; nil: none.
+func (l *Lease) setLabelLocked(label *string) {
+	if label != nil {
+		l.moreLocked().label = label
+	}
+}
 
 // mu guards what changes.
 func (l *Lease) mu() *sync.Mutex {
@@ -262,12 +266,4 @@ func (l *Lease) closeLocked() Ended {
 		d.close(shell.Of.(*more), l.errLocked())
 	}
 	return d
-}
-
-// explain makes the error of a verdict for the caller of l; nil if all is well.
-func (l *Lease) explain(v *lock.Verdict) error {
-	if v == nil {
-		return nil
-	}
-	return l.entry().engine.explain(l.Name(), v)
 }

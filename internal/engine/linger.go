@@ -24,7 +24,7 @@ type lingers struct {
 	older, newer *entry
 }
 
-// change is called when another hold of e lingers than before; nil: none. e comes behind the others. If there are too many, it takes
+// change is called when another hold of e, for which something runs, lingers than before; nil: none. e comes behind the others. If there are too many, it takes
 // out the one that has lingered for longest, and returns its hold.
 func (l *lingering) change(e *entry, h *lock.Hold) (oldest *lock.Hold) {
 	x := &e.runs.linger

@@ -95,9 +95,7 @@ func (h *Lock) joinHold(outer *Lease) (lease *Lease, held bool, v *lock.Verdict)
 		return nil, held, v
 	}
 	lease = (*Lease)(l)
-	if label := outer.labelLocked(); label != nil {
-		lease.setLabelLocked(label)
-	}
+	lease.setLabelLocked(outer.labelLocked())
 	h.Class.granted(l.Kind(), l.Mode())
 	return lease, true, nil
 }

@@ -49,13 +49,10 @@ func (l *Lease) beginUnlock(ctx context.Context, at time.Time) (wait func() erro
 
 // observe begins an Unlock of l. e is its entry; nil: it is of several locks.
 func (l *Lease) observe(ctx context.Context, e *entry, isPart bool) (context.Context, *telemetry.Operation) {
-	var eng *Engine
-	if e != nil {
-		eng = e.engine
-	} else {
-		eng = l.few().group.of.engine
+	if e == nil {
+		return l.Engine().Telemetry.Release(ctx, l.Subject, !isPart)
 	}
-	return eng.Telemetry.Release(ctx, l.Subject, !isPart)
+	return e.engine.Telemetry.Release(ctx, l.Subject, !isPart)
 }
 
 // unlocked ends op, an Unlock, with what it returns.
@@ -114,6 +111,14 @@ func (u *unlocking) wait() error {
 	v := <-u.told
 	u.entry.engine.ready.Put(u.told)
 	return u.lease.explain(v)
+}
+
+// explain makes the error of a verdict for the caller of l; nil if all is well.
+func (l *Lease) explain(v *lock.Verdict) error {
+	if v == nil {
+		return nil
+	}
+	return l.entry().engine.explain(l.Name(), v)
 }
 
 // againLocked is for an Unlock after another.

@@ -167,6 +167,11 @@ func (s *server) refusesLocked() bool {
 func (s *server) subscribedLocked(c *link, command string, channels []string) {
 	for _, channel := range channels {
 		s.w.noteLocked("%v    %s %s", c.p, command, channel)
+		for _, u := range s.units {
+			if command == "unsubscribe" && strings.HasSuffix(channel, ":{"+u.Name+"}") {
+				u.left[c.p] = s.w.now()
+			}
+		}
 		if id, ok := strings.CutPrefix(channel, "holdfast_inbox:"); ok {
 			if c.p.prefix[s.n] == "" {
 				c.p.prefix[s.n] = "hf-" + id + ":"

@@ -24,6 +24,7 @@ type unit struct {
 	tickets []*ticket
 	met     map[*judge.Wait]time.Duration // when another caller wanted the lock the last time
 	behind  map[string]time.Duration      // by the owner id that had it: when others stood in the queue the last time
+	left    map[*process]time.Duration    // when it left the lock's channel, which it hears as long as a caller waits, and a moment longer
 
 	observers []*judge.Observer // of the election
 	untold    bool              // its seat became vacant by no request that says so, but by a release or the end of a TTL
@@ -78,7 +79,7 @@ func (w *World) unit(n int, name string, k Kind) *unit {
 		title += "@" + w.servers[n].addr
 	}
 	u := &unit{Lock: *judge.NewLock(name, title, k == RW, map[Kind]int{Semaphore: allPermits}[k]), w: w, s: w.servers[n], kind: k, lost: -1}
-	u.met, u.behind = map[*judge.Wait]time.Duration{}, map[string]time.Duration{}
+	u.met, u.behind, u.left = map[*judge.Wait]time.Duration{}, map[string]time.Duration{}, map[*process]time.Duration{}
 	u.Most = mostPermits
 	u.Shell = u
 	w.units = append(w.units, u)

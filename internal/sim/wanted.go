@@ -66,14 +66,24 @@ func (k *worker) stepsAside(c *claim) {
 	w.noteLocked("%s is wanted", c.Who)
 	w.stats.StoodAside++
 	behind := slices.ContainsFunc(c.units, func(u *unit) bool {
-		listens := u.s.redis.Do("pubsub", "channels", "*:{"+u.Name+"}").([]any) // a process counts that has just waited, for as long as it hears the lock's channel
-		return w.now() <= u.Excused || !c.p.calmLocked(u.s) || len(listens) > 0 || slices.ContainsFunc(u.State.Holders, func(h judge.Holder) bool {
+		return w.now() <= u.Excused || !c.p.calmLocked(u.s) || u.heardLocked(c.p) || slices.ContainsFunc(u.State.Holders, func(h judge.Holder) bool {
 			return u.of(h.ID) == c.p && (len(u.State.Queue) > 0 || u.behind[h.ID] >= c.heed.since)
 		})
 	})
 	if !c.heed.sought && !behind && !c.p.dead {
 		w.judge.failLocked("wanted by no one", "%v: %s has it since %v", c.units[0], c.Who, c.Granted)
 	}
+}
+
+// heardLocked reports whether the lock's channel was heard when a question of holder was answered that it knows the answer to by now: a process that
+// has just waited counts as long as it hears that.
+func (u *unit) heardLocked(holder *process) bool {
+	for p, at := range u.left {
+		if p != holder && at >= u.w.now()-u.w.trips(4) {
+			return true
+		}
+	}
+	return len(u.s.redis.Do("pubsub", "channels", "*:{"+u.Name+"}").([]any)) > 0
 }
 
 // unseenLocked finds holders that are not told that another owner wants the lock: by a caller of their process at once, by a message if the

@@ -23,7 +23,7 @@ import (
 // scenarios are all there are, in the order of the report.
 var scenarios = []scenario{
 	floors, uncontended, distinct, oneName, processes, handover, queue, fair, readers, linger, held, parked,
-	permitFree, permitRefusal, permitHandover, permitCrowd, permitWeights, permitParked, wanted, election, ticket,
+	permitFree, permitRefusal, permitHandover, permitCrowd, permitWeights, permitParked, permitCrash, wanted, election, ticket,
 }
 
 // scenario is one question that is put to several libraries under several loads.

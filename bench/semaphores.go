@@ -3,10 +3,12 @@ package bench
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/bench/internal/contender"
+	"github.com/holdfast-go/holdfast/bench/internal/load"
 )
 
 // Some scenarios ask of semaphores, elections and tickets what others ask of locks. Holdfast's Mutex is there to compare with.
@@ -76,6 +78,64 @@ var permitCrowd = scenario{
 	headline:  unitRate,
 	shown:     []string{unitRate, "read-" + unitWait + unitP50, "read-" + unitWait + unitP99, unitWait + unitMax, unitJain, unitStarved, unitCommands, unitServer, unitClient, unitConns},
 	measure:   measureCrowds,
+}
+
+// permitCrash asks how soon what a dead process had is used again.
+var permitCrash = scenario{
+	name:      "permit_crash",
+	question:  "How long after a process with the only permit is cut off does a caller in another process have it, with a TTL of a second?",
+	rows:      []row{{name: "procs=2/waiters=1", n: 1}},
+	libraries: contender.Pick("holdfast-permit", "asynq-rate", "redsync-names", contender.Ours),
+	us:        "holdfast-permit",
+	headline:  unitCrash,
+	smaller:   true,
+	shown:     []string{unitCrash},
+	measure: func(ctx context.Context, t trial) (metrics, error) {
+		heir, _, err := t.open(ctx, "crash", crashLease)
+		if err != nil {
+			return nil, err
+		}
+		defer heir.Close()
+		var all []float64
+		for begun := time.Now(); len(all) == 0 || time.Since(begun) < t.window; {
+			d, err := t.crash(ctx, heir)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, milliseconds(d))
+		}
+		slices.Sort(all)
+		return metrics{unitCrash: all[len(all)/2]}, nil
+	},
+}
+
+const (
+	unitCrash  = "crash-ms" // from the end of the holder's connections to the next grant
+	crashLease = time.Second
+)
+
+// crash cuts off a process that has just got the lock, and returns when heir has it.
+func (t trial) crash(ctx context.Context, heir contender.Contender) (after time.Duration, err error) {
+	relay, err := load.StartRelay(t.server.Address(), 0)
+	if err != nil {
+		return 0, err
+	}
+	dies, err := t.library.Open(relay.Address(), crashLease)
+	if err != nil {
+		return 0, errors.Join(err, relay.Close())
+	}
+	defer dies.Close()
+	_, err = dies.Lock(ctx, "crash")
+	if err := errors.Join(err, relay.Close()); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	unlock, err := heir.Lock(ctx, "crash")
+	if err != nil {
+		return 0, err
+	}
+	after = time.Since(begun)
+	return after, unlock(ctx)
 }
 
 // wanted asks how soon a holder learns of a waiter.

@@ -25,7 +25,7 @@ type Fleet struct {
 	Apart bool
 	Way   time.Duration // how far the server is from the processes: what a message takes one way
 
-	relay   *relay // nil: next to them
+	relay   *Relay // nil: next to them
 	page    *page
 	members []member
 }
@@ -62,10 +62,10 @@ func (f *Fleet) open(ctx context.Context) (err error) {
 	}
 	address := f.Server.address
 	if f.Way > 0 {
-		if f.relay, err = startRelay(address, f.Way); err != nil {
+		if f.relay, err = StartRelay(address, f.Way); err != nil {
 			return err
 		}
-		address = f.relay.address()
+		address = f.relay.Address()
 	}
 	for i := range f.Jobs {
 		j := &f.Jobs[i]
@@ -102,7 +102,7 @@ func (f *Fleet) close() error {
 		errs = append(errs, m.close())
 	}
 	if f.relay != nil {
-		errs = append(errs, f.relay.close())
+		errs = append(errs, f.relay.Close())
 	}
 	if f.page != nil {
 		errs = append(errs, f.page.close())

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// relay is the way between clients and a server that are some distance apart: whatever one
+// Relay is the way between clients and a server that are some distance apart: whatever one
 // side sends reaches the other that much later, in order, and any number of messages is on
 // the way at the same time. It has the clocks and the scheduler of this machine, so the way
 // takes a tenth of a millisecond more than it should; what a scenario compares takes the same way.
-type relay struct {
+type Relay struct {
 	listener net.Listener
 	server   string
 	way      time.Duration // one way
@@ -21,20 +21,21 @@ type relay struct {
 	closed bool       // guarded by mu
 }
 
-// startRelay returns a relay to the server at an address.
-func startRelay(server string, way time.Duration) (*relay, error) {
+// StartRelay returns a relay to the server at an address.
+func StartRelay(server string, way time.Duration) (*Relay, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{listener: l, server: server, way: way}
+	r := &Relay{listener: l, server: server, way: way}
 	r.running.Go(r.accept)
 	return r, nil
 }
 
-func (r *relay) address() string { return r.listener.Addr().String() }
+// Address is where clients reach it.
+func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-func (r *relay) accept() {
+func (r *Relay) accept() {
 	for {
 		client, err := r.listener.Accept()
 		if err != nil {
@@ -53,8 +54,8 @@ func (r *relay) accept() {
 	}
 }
 
-// add keeps connections for close to end; it ends them itself if that has been called.
-func (r *relay) add(conns ...net.Conn) bool {
+// add keeps connections for Close to end; it ends them itself if that has been called.
+func (r *Relay) add(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns = append(r.conns, conns...)
@@ -73,7 +74,7 @@ type parcel struct {
 }
 
 // carry takes what from sends to the other side until one of them ends.
-func (r *relay) carry(from, to net.Conn) {
+func (r *Relay) carry(from, to net.Conn) {
 	way := make(chan parcel, 1024)
 	r.running.Go(func() {
 		defer to.Close()
@@ -97,8 +98,8 @@ func (r *relay) carry(from, to net.Conn) {
 	}
 }
 
-// close ends all connections and waits for the goroutines.
-func (r *relay) close() error {
+// Close ends all connections and waits for the goroutines. It may be called more than once.
+func (r *Relay) Close() error {
 	err := r.listener.Close()
 	r.mu.Lock()
 	r.closed = true

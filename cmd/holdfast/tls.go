@@ -5,9 +5,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -81,10 +83,15 @@ func cause(given string, client redis.UniversalClient, timeout time.Duration, er
 	scheme, addr := firstAddr(given)
 	within := min(timeout, probeTime)
 	encrypted := strings.HasPrefix(scheme, "rediss")
+	if encrypted && hungUp(err) {
+		if alert := alertOf(addr, client, within); alert != nil {
+			err = alert
+		}
+	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "tls: certificate required"), strings.Contains(text, "tls: handshake failure"):
 		return fmt.Errorf("%s: %w: the server wants a client certificate that it trusts: use --cert and --key", addr, err)
-	case strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate"):
+	case isAlert(err) && strings.Contains(text, "certificate"):
 		return fmt.Errorf("%s: %w: the server does not accept the client's certificate: see --cert and --key", addr, err)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return fmt.Errorf("%s: %w: name the file with the certificate of its authority by --cacert", addr, err)
@@ -97,6 +104,38 @@ func cause(given string, client redis.UniversalClient, timeout time.Duration, er
 		return fmt.Errorf("%s: the server expects TLS: use %s://", addr, strings.Replace(scheme, "redis", "rediss", 1))
 	}
 	return command.Cause(client, err)
+}
+
+// hungUp reports whether a server has ended the connection without a reply.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// alertOf returns what a server has against the TLS of client; nil: nothing, or no time was left. A server refuses a certificate after its client
+// takes the connection for made, so that a client that writes then can lose the reason with the connection. Here nothing is written.
+func alertOf(addr string, client redis.UniversalClient, within time.Duration) error {
+	var config *tls.Config
+	switch c := client.(type) {
+	case *redis.Client:
+		config = c.Options().TLSConfig
+	case *redis.ClusterClient:
+		config = c.Options().TLSConfig
+	}
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: within}, "tcp", addr, config)
+	if err == nil {
+		defer conn.Close()
+		_ = conn.SetReadDeadline(time.Now().Add(within))
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if !isAlert(err) {
+		return nil
+	}
+	return err
+}
+
+// isAlert reports whether err is what the other side of a TLS connection has against it.
+func isAlert(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "remote error: tls: ")
 }
 
 // speaksRedis reports whether a port answers as Redis does without TLS.
@@ -116,5 +155,5 @@ func speaksRedis(addr string, within time.Duration) bool {
 // speaksTLS reports whether a port answers a TLS handshake, whatever it says of certificates.
 func speaksTLS(addr string, within time.Duration) bool {
 	_, err := tls.DialWithDialer(&net.Dialer{Timeout: within}, "tcp", addr, &tls.Config{InsecureSkipVerify: true})
-	return err == nil || errors.As(err, new(tls.AlertError)) || strings.Contains(err.Error(), "remote error: tls: ")
+	return err == nil || errors.As(err, new(tls.AlertError)) || isAlert(err)
 }

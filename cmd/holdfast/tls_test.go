@@ -16,8 +16,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -120,6 +123,27 @@ func TestTLS_OfAServer(t *testing.T) {
 				t.Errorf("exit status %d, %q, want %d, %q", status, stderr, c.status, c.says)
 			}
 		})
+	}
+}
+
+// A server that does not accept a certificate may hang up on a client that has written before it read why.
+func TestTLS_ServerHangsUp(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t)
+	ours.issue(t, "client", time.Now().Add(time.Hour))
+	addr := listensTLS(t, ours, "server", time.Now().Add(time.Hour), make(chan struct{}, 1))
+	for flags, refused := range map[encryption]bool{
+		{cacert: ours.ca}: true,
+		{cacert: ours.ca, cert: filepath.Join(ours.dir, "client.crt"), key: filepath.Join(ours.dir, "client.key")}: false,
+	} {
+		config := new(tls.Config)
+		must(t, flags.apply(config))
+		client := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: config})
+		t.Cleanup(func() { _ = client.Close() })
+		err := cause("rediss://"+addr, client, time.Second, &net.OpError{Op: "write", Err: syscall.ECONNRESET})
+		if strings.Contains(err.Error(), "wants a client certificate") != refused {
+			t.Errorf("%+v: %v", flags, err)
+		}
 	}
 }
 

@@ -43,23 +43,13 @@ func wantFoundOut(t *testing.T, ms []*holdfast.Manager) {
 	}
 }
 
-// subscribe makes each manager listen: its connection stays for some seconds.
-func subscribe(t *testing.T, holder *holdfast.Manager, ms []*holdfast.Manager) {
+// listening has each manager wait for a lock that stays held, so that it keeps its connection until the test ends.
+func listening(t *testing.T, holder *holdfast.Manager, ms []*holdfast.Manager) {
 	t.Helper()
-	held := locktest.MustLock(t, holder.Mutex("before"))
-	var got []<-chan *holdfast.Lease
+	locktest.MustLock(t, holder.Mutex("held"))
 	for _, m := range ms {
-		got = append(got, wait(t, m, "before"))
+		m.Mutex("held").LockAsync(t.Context())
 		redistest.Eventually(t, patience, "it listens", func() bool { return m.Stats().Subscriptions == 1 })
-	}
-	locktest.MustUnlock(t, held)
-	for range got {
-		select {
-		case lease := <-got[0]:
-			locktest.MustUnlock(t, lease)
-		case lease := <-got[1]:
-			locktest.MustUnlock(t, lease)
-		}
 	}
 }
 
@@ -90,7 +80,7 @@ func TestUnheard_NodeLeavesTheCluster(t *testing.T) {
 			t.Parallel()
 			c := redistest.StartCluster(t)
 			ms := clients(t, c, 2)
-			subscribe(t, clients(t, c, 1)[0], ms)
+			listening(t, clients(t, c, 1)[0], ms)
 			gone := listensAt(t, c.Nodes())
 			here, elsewhere := "", ""
 			for i := 0; here == "" || elsewhere == ""; i++ {
@@ -138,7 +128,7 @@ func TestUnheard_ServerIsSucceeded(t *testing.T) {
 	next := followers[0]
 	client, address := byName(t, old)
 	ms := []*holdfast.Manager{manager(t, client()), manager(t, client())}
-	subscribe(t, manager(t, client()), ms)
+	listening(t, manager(t, client()), ms)
 	next.Admin().Do(within(t), "REPLICAOF", "NO", "ONE")
 	address.Store(next.Addr())
 	old.Admin().ClientKillByFilter(within(t), "TYPE", "normal")
@@ -156,7 +146,7 @@ func TestUnheard_SentinelForgets(t *testing.T) {
 		next = s.Nodes()[1]
 	}
 	ms := []*holdfast.Manager{manager(t, s.Client(t)), manager(t, s.Client(t))}
-	subscribe(t, manager(t, s.Client(t)), ms)
+	listening(t, manager(t, s.Client(t)), ms)
 	opt := s.Options()
 	host, port, _ := net.SplitHostPort(next.Addr())
 	next.Admin().Do(within(t), "REPLICAOF", "NO", "ONE")

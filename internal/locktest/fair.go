@@ -253,4 +253,32 @@ var fairScenarios = map[string]func(*Env){
 		redistest.WantMost(e, time.Since(start), e.bound(prompt), "served after %v")
 		e.Clean(m, Tombstones)
 	},
+
+	// W2: in front of the waiter stand places of the process itself, whose callers have left. It looks at four places.
+	"WantedBehindPlacesThatWereLeft": func(e *Env) {
+		for _, left := range []int64{3, 4} {
+			m, p := e.Via(byMessage...)
+			l := e.MustLock(e.Lock(m))
+			ctx, leave := context.WithCancel(bg)
+			for i := range left {
+				e.kind.Async(e.Lock(m), ctx)
+				e.Queued(i + 1)
+			}
+			waiting := e.InQueue(left+1, e.Lock(e.Manager(byMessage...)))
+			gate := p.HoldRequest(ScriptOn(e.Key, "lock_release", "leave"))
+			leave()
+			e.Parked(m, 0)
+			if left < 4 {
+				e.wantedWithin(100*time.Millisecond, l)
+			} else {
+				l.Wanted()
+				e.quiet()
+				e.unwanted(l)
+			}
+			gate.Release()
+			e.wantedWithin(time.Second+100*time.Millisecond, l)
+			e.Passes(l, "the waiter", waiting)
+			e.Clean(m)
+		}
+	},
 }

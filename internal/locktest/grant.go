@@ -115,7 +115,8 @@ var grantScenarios = map[string]func(*Env){
 		if e.kind.Confirms {
 			most = 3.3
 		}
-		for _, managers := range []int{2, 3, 4} {
+		for i, opts := range [][]holdfast.LockOption{nil, {holdfast.WithFencing()}, nil} { // a grant brings a token with it
+			managers := 2 + i
 			var wg sync.WaitGroup
 			var s Section
 			const rounds = 200
@@ -125,7 +126,7 @@ var grantScenarios = map[string]func(*Env){
 			for range managers {
 				m, p := e.Via()
 				ms = append(ms, m)
-				proxies, locks = append(proxies, p), append(locks, e.Lock(m))
+				proxies, locks = append(proxies, p), append(locks, e.Lock(m, opts...))
 				e.MustUnlock(e.MustLock(e.kind.Lock(m, e.Key+":warm"))) // connections, scripts
 			}
 			held := e.MustLock(e.Lock(e.Manager()))

@@ -51,7 +51,9 @@ var wantedBothScenarios = map[string]func(*handed){
 		next := e.Soon("the waiter", waiting)
 		time.Sleep(3 * time.Second)
 		e.unwanted(next)
-		e.MustUnlock(next)
+		waiting = e.InQueue(1, e.Lock(e.Manager(byMessage...)))
+		e.wantedWithin(time.Second+100*time.Millisecond, next) // the process asks for this one, as it did for the one before
+		e.Passes(next, "the waiter", waiting)
 
 		l = e.MustLock(e.ours(m))
 		waiting = e.Parking(m, 1, e.Lock(m))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -186,6 +187,29 @@ func TestEcho_NoMessageArrives(t *testing.T) {
 					t.Error("it is denied")
 				}
 			})
+		})
+	}
+}
+
+// An echo that no client has heard ends the session at once, and one that does not come back after a while. One that was not sent
+// says nothing, but a silent session ends without it.
+func TestEcho_Published(t *testing.T) {
+	for _, c := range []struct {
+		heard  int64
+		silent bool
+		after  time.Duration // 0: at once; below: never
+	}{{0, false, 0}, {1, false, echoSoon}, {-1, false, -1}, {-1, true, echoSoon}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, h, topic := deaf(t)
+			topic.confirmed, h.silent = true, c.silent
+			s.Published("a", s.Echo("a"), c.heard, 0)
+			if (h.over != nil) != (c.after == 0) {
+				t.Errorf("%+v: at once: %v", c, h.over)
+			}
+			time.Sleep(echoSoon + 1)
+			if (h.over != nil) != (c.after >= 0) {
+				t.Errorf("%+v: in the end: %v", c, h.over)
+			}
 		})
 	}
 }

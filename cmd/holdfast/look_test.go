@@ -121,12 +121,12 @@ func TestLook_Golden(t *testing.T) {
 NAME                  KIND       HOLDER                     TTL     WAITING  TOKEN  STATE
 downloads             semaphore  hf-11111111…:7 (+2)        LONG    1        -      ok, 2 of 5 permits available
 stock:42              mutex      hf-11111111…:7             LONG    1        812    ok
-cut{x}                semaphore  hf-11111111…:2             SOME    0        -      expiring: not renewed for SOME, -1 of 0 permits available
+cut{x}                semaphore  hf-11111111…:2             SOME    0        -      expiring: not renewed for SOME if the lease is 30s, -1 of 0 permits available
 deploy                write      hf-11111111…:9 "build 42"  LONG    0        -      ok
 "evil\x1b[31m\n\xff"  mutex      hf-11111111…:7             LONG    0        -      ok
 forever               mutex      hf-11111111…:7             -       0        -      no TTL
 kept                  mutex      hf-11111111…:08            LONG    0        -      ok
-old                   mutex      hf-22222222…:3             SOME    0        -      expiring: not renewed for SOME
+old                   mutex      hf-22222222…:3             SOME    0        -      expiring: not renewed for SOME if the lease is 30s
 report:daily          mutex      redisson 5f1c0000-aa…:57   LONG    0        -      ok
 schema                write      hf-11111111…:7             LONG    0        -      ok
 stuck                 mutex      hf-11111111…:7             LONG    0        -      queue stale
@@ -235,7 +235,7 @@ idle
 2 locks are held, 1 waiters, 0.0 remote hand-offs/s   by waiting, all
 NAME       KIND       HOLDER               AGE     TTL     WAITING  HANDOFFS/S  STATE
 downloads  semaphore  hf-11111111…:7 (+2)  ≥AGO     LONG    1        0.0         ok, 2 of 5 permits available
-cut{x}     semaphore  hf-11111111…:2       ≥AGO     SOME    0        0.0         expiring: not renewed for SOME, -1 of 0 permits available
+cut{x}     semaphore  hf-11111111…:2       ≥AGO     SOME    0        0.0         expiring: not renewed for SOME if the lease is 30s, -1 of 0 permits available
 `},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

@@ -153,7 +153,8 @@ func ownerText(h lookHolder, wide bool) string {
 func (l look) state() string {
 	text := l.State
 	if l.Since > 0 {
-		text = fmt.Sprintf("%s: not renewed for %s", l.State, seconds(l.Since))
+		lease := time.Duration(l.Since+l.TTL) * time.Millisecond // Redis does not know it
+		text = fmt.Sprintf("%s: not renewed for %s if the lease is %v", l.State, seconds(l.Since), lease)
 	}
 	if s := l.Semaphore; s != nil {
 		text += fmt.Sprintf(", %d of %d permits available", s.Available+s.Ended, s.Permits)

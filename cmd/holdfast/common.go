@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,11 +149,25 @@ type badUsage struct{ err error }
 func (e *badUsage) Error() string { return e.err.Error() }
 func (e *badUsage) Unwrap() error { return e.err }
 
-// unavailable is the error of a Redis that cannot be reached.
+// unavailable is the error of a Redis that cannot be reached, or refuses to answer.
 type unavailable struct{ err error }
 
-func (e *unavailable) Error() string { return "redis cannot be reached: " + e.err.Error() }
+func (e *unavailable) Error() string {
+	if refused(e.err) {
+		return "redis refuses: " + e.err.Error()
+	}
+	return "redis cannot be reached: " + e.err.Error()
+}
 func (e *unavailable) Unwrap() error { return e.err }
+
+// refused reports whether err is a reply of Redis, of several errors whether each is.
+func refused(err error) bool {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !refused(one) })
+	}
+	reply := redis.Error(nil)
+	return errors.As(err, &reply)
+}
 
 // withoutPrefix returns the text of an error of the library, which begins with this program's name.
 func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }

@@ -111,7 +111,7 @@ func runDoctor(ctx context.Context, c *cli.Command, sites []*site) error {
 		findings, err := diagnosis(ctx, c, at)
 		if at.away(err) { // a Redlock goes on without it
 			lone := &doctor{node: at.name}
-			lone.add(checkServer, failed, "", "the server does not answer: %s", plain(err))
+			lone.add(checkServer, failed, "", "%s", noAnswer(err))
 			findings, err = lone.findings, nil
 		}
 		if err != nil {

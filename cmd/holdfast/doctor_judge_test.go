@@ -3,9 +3,14 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // What no server can be made to do in a test is judged without one.
@@ -46,6 +51,30 @@ func TestDoctor_Judges(t *testing.T) {
 		tt.judge(d)
 		if got := d.findings[0]; got.Verdict != tt.want || got.Means == "" || strings.Contains(got.Means, " 0s ") {
 			t.Errorf("%s: %+v, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A server that has replied is not said to be silent. Of several, each must have replied.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	reply := redis.TxFailedErr // of the type of all error replies
+	for _, tt := range []struct {
+		err    error
+		doctor string
+		all    string
+	}{
+		{reply, "the server refuses: redis: ", "redis refuses: redis: "},
+		{fmt.Errorf("a: %w", reply), "the server refuses: a: redis: ", "redis refuses: a: redis: "},
+		{errors.Join(reply, reply), "the server refuses: ", "redis refuses: "},
+		{errors.Join(reply, io.EOF), "the server does not answer: ", "redis cannot be reached: "},
+		{io.EOF, "the server does not answer: EOF", "redis cannot be reached: EOF"},
+	} {
+		if got := noAnswer(tt.err); !strings.HasPrefix(got, tt.doctor) {
+			t.Errorf("%v: the doctor says %q", tt.err, got)
+		}
+		if got := (&unavailable{tt.err}).Error(); !strings.HasPrefix(got, tt.all) {
+			t.Errorf("%v: %q", tt.err, got)
 		}
 	}
 }

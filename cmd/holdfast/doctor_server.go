@@ -39,6 +39,14 @@ func (f facts) server() (name, version string) {
 	return "redis", f["redis_version"]
 }
 
+// noAnswer says that a server does not tell what it is.
+func noAnswer(err error) string {
+	if refused(err) {
+		return "the server refuses: " + plain(err)
+	}
+	return "the server does not answer: " + plain(err)
+}
+
 // lookAt checks one server's settings and reports whether it takes writes.
 func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Duration) (writable bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -52,7 +60,7 @@ func (d *doctor) lookAt(ctx context.Context, node *redis.Client, timeout time.Du
 		d.add(checkServer, note, "", "PING is answered and INFO is not, so the settings of the server are not checked: %s", plain(err))
 		return true
 	case err != nil:
-		d.add(checkServer, failed, "", "the server does not answer: %s", plain(err))
+		d.add(checkServer, failed, "", "%s", noAnswer(err))
 		return false
 	}
 	info := readFacts(text)

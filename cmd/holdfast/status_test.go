@@ -49,8 +49,8 @@ func TestStatus(t *testing.T) {
 		{urlOf(dead), []string{"inspect", "x"}, 5, `redis cannot be reached: .*connection refused`},
 		{urlOf(dead), []string{"unlock", "x", "--force"}, 5, `redis cannot be reached: .*connection refused`},
 		{urlOf(dead), []string{"wait", "x"}, 125, `redis cannot be reached: .*connection refused`},
-		{"redis://:wrong@" + srv.Addr(), []string{"ls"}, 5, `WRONGPASS`},
-		{noRights, []string{"ls"}, 5, `NOPERM`},
+		{"redis://:wrong@" + srv.Addr(), []string{"ls"}, 5, `redis refuses: WRONGPASS`},
+		{noRights, []string{"ls"}, 5, `redis refuses: NOPERM`},
 		{noRights, []string{"inspect", "x"}, 5, `NOPERM`},
 		{noRights, []string{"unlock", "x", "--force"}, 5, `NOPERM`},
 		{"", []string{"ls", "a", "b"}, 2, `one pattern is enough`},
@@ -138,8 +138,8 @@ func TestStatus(t *testing.T) {
 	}
 	for url, stderr := range map[string]string{
 		urlOf(dead):                    `redis cannot be reached: .*connection refused`,
-		"redis://:wrong@" + srv.Addr(): `redis cannot be reached: .*WRONGPASS`,
-		"redis://" + srv.Addr():        `redis cannot be reached: .*NOAUTH`,
+		"redis://:wrong@" + srv.Addr(): `redis refuses: WRONGPASS`,
+		"redis://" + srv.Addr():        `redis refuses: NOAUTH`,
 		noRights:                       `NOPERM`,
 		"redis://" + replica.Addr():    `READONLY|not acquired`,
 		"localhost":                    `URL 1 of --redis is no URL`,

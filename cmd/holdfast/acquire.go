@@ -39,7 +39,9 @@ func (j *job) acquire(parent context.Context) (*holdfast.Lease, error) {
 		defer done()
 	}
 	j.detail("waiting for " + printable(j.name))
+	j.waits.Store(true)
 	lease, err := j.take(waiting)
+	j.waits.Store(false)
 	if j.maxHold > 0 {
 		j.limit = time.Now().Add(j.maxHold)
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -76,6 +77,7 @@ type job struct {
 	timeout time.Duration
 	verbose bool
 	signals chan os.Signal
+	waits   atomic.Bool // for the lock
 	conn    *connection
 
 	take     func(ctx context.Context) (*holdfast.Lease, error)
@@ -105,12 +107,35 @@ func (j *job) begin(ctx context.Context, c *cli.Command, opts ...holdfast.Option
 	supervisor.Listen(j.signals)
 
 	opts = append(opts, holdfast.WithLease(c.Duration("lease")), holdfast.WithIdentity(appName(j.argv[0])))
+	log := slog.Handler(&outages{slog.DiscardHandler, j})
 	if j.verbose {
-		opts = append(opts, holdfast.WithLogger(slog.New(slog.NewTextHandler(j.w, nil))))
+		log = slog.NewTextHandler(j.w, nil)
 	}
+	opts = append(opts, holdfast.WithLogger(slog.New(log)))
 	if j.conn, err = connect(ctx, c, opts...); err != nil {
 		return cli.Exit(err, runFailed)
 	}
+	return nil
+}
+
+// outages says why a job waits, if Redis is the reason. What happens to its lock the job says itself.
+type outages struct {
+	slog.Handler
+	job *job
+}
+
+// Enabled makes Handle see all lines.
+func (o *outages) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle says what Redis does not answer, or refuses, to a job that waits.
+func (o *outages) Handle(_ context.Context, line slog.Record) error {
+	line.Attrs(func(a slog.Attr) bool {
+		cause, ok := a.Value.Any().(error)
+		if ok && line.Message == "holdfast: redis does not answer" && o.job.waits.Load() {
+			o.job.say("%s: still waiting: %s", printable(o.job.name), plain(&unavailable{cause}))
+		}
+		return true
+	})
 	return nil
 }
 

@@ -96,6 +96,9 @@ func (j *job) checkRun(c *cli.Command) error {
 	if c.IsSet("wait") && j.wait <= 0 {
 		return errors.New("--wait must be positive; --no-wait does not wait")
 	}
+	if c.Bool("shared") && c.IsSet("kind") && c.String("kind") != "read" {
+		return errors.New("--shared is --kind read, and excludes --kind " + c.String("kind"))
+	}
 	if c.IsSet("at-most") {
 		for _, flag := range []string{"kind", "shared", "fencing"} {
 			if c.IsSet(flag) {

@@ -124,3 +124,23 @@ func TestRun_AfterAHandOver(t *testing.T) {
 	gate.Release()
 	i.exits(t, 0)
 }
+
+// A command that waits because of Redis says why.
+func TestRun_SaysWhyItWaits(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	do(t, srv, "config", "set", "maxmemory", "1")
+	file := filepath.Join(t.TempDir(), "stderr")
+	stderr, err := os.Create(file)
+	must(t, err)
+	defer stderr.Close()
+	i := prepare(t, urlOf(srv), "run", "job", "--", "true")
+	i.Stderr = stderr
+	must(t, i.Start())
+	said := awaitFile(t, file)
+	do(t, srv, "config", "set", "maxmemory", "0")
+	i.exits(t, 0)
+	if want := "holdfast: job: still waiting: redis refuses: OOM "; !strings.HasPrefix(said, want) || said != awaitFile(t, file) {
+		t.Errorf("said %q, and in the end %q; want a line with %q", said, awaitFile(t, file), want)
+	}
+}

@@ -122,6 +122,8 @@ func TestStatus(t *testing.T) {
 		{"", append([]string{"run", "x", "-N", "3", "--kind=mutex", "--"}, ran...), 125, `-N and --kind exclude each other`},
 		{"", append([]string{"run", "x", "-N", "3", "-s", "--"}, ran...), 125, `-N and --shared exclude each other`},
 		{"", append([]string{"run", "x", "-N", "3", "--fencing", "--"}, ran...), 125, `-N and --fencing exclude each other`},
+		{"", append([]string{"run", "x", "--kind", "write", "-s", "--"}, ran...), 125, `--shared is --kind read, and excludes --kind write`},
+		{"", []string{"run", "x", "--kind", "read", "-s", "--", "true"}, 0, `^$`},
 		{"", append([]string{"run", "x", "-N", "0", "--"}, ran...), 125, `must have from 1 to 1048576 permits`},
 		{three, append([]string{"run", "x", "-N", "3", "--"}, ran...), 125, `-N needs one Redis`},
 

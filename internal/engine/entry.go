@@ -108,6 +108,22 @@ func (e *entry) prolonged(h *lock.Hold, sent time.Time, ttl time.Duration) {
 	e.do(func(m *lock.Moment) { e.lock.Prolonged(m, h, sent, ttl) })
 }
 
+// twinWaits reports whether a caller of this process waits for the lock as a fair lock while e is of the mutex, or the other way round.
+// Redis tells of other processes only (demand.lua).
+func (e *entry) twinWaits() bool {
+	twin := families[e.lock.Family].twin
+	if twin == e.lock.Family {
+		return false
+	}
+	other := e.engine.existing(twin, e.mapped())
+	if other == nil {
+		return false
+	}
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	return other.lock.Stay()
+}
+
 // Lose ends all holds of a key, of whatever kind, as notFound does.
 func (eng *Engine) Lose(key string) {
 	for family := range lock.Families {
@@ -157,6 +173,7 @@ func (s *sent) Replied(_ *command.Call, r command.Reply) {
 		if x.Message != "" {
 			eng.echoed(x, &p.said)
 		}
+		p.said.Wanted = p.said.Wanted || e.twinWaits()
 	case *lock.Try:
 		if said, believed := p.said.Total, x.Hold.Terms.Total; said > 0 && said != believed {
 			eng.Journal.OtherNumber(e.name(), said, believed)

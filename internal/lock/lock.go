@@ -279,6 +279,9 @@ func (lk *Lock) First() *Waiter { return lk.waiters.head }
 // Waiting is how many wait.
 func (lk *Lock) Waiting() int { return lk.waiters.len }
 
+// Stay reports whether a caller waits that does not ask only once.
+func (lk *Lock) Stay() bool { return lk.waiters.len > int(lk.onces) }
+
 // Releasing reports whether something is being given up, and since when, after Settings.Epoch.
 func (lk *Lock) Releasing() (since time.Duration, some bool) {
 	return lk.latest.since, lk.releasing > 0

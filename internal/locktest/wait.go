@@ -261,9 +261,25 @@ var waitScenarios = map[string]func(*Env){
 		for range 20 {
 			e.MustUnlock(e.MustLock(e.Lock(m)))
 		}
+		if twin := e.twin(busy); twin != nil { // L7: Redis tells of waiters of other processes only
+			for range 20 {
+				e.MustUnlock(e.MustLock(twin))
+			}
+		}
 		stop()
 		wg.Wait()
 	},
+}
+
+// twin returns the FairMutex of the name if the scenario is about a Mutex, and the other way round; nil: there is none.
+func (e *Env) twin(m *holdfast.Manager) holdfast.Locker {
+	switch {
+	case e.kind.Write, e.kind.Permits:
+		return nil
+	case e.kind.Places:
+		return m.Mutex(e.Key)
+	}
+	return m.FairMutex(e.Key)
 }
 
 // pubSubClients returns how many connections are in subscriber mode.

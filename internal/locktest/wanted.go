@@ -71,6 +71,13 @@ var wantedBothScenarios = map[string]func(*handed){
 		waiting := e.InQueue(1, e.Lock(e.Manager(byMessage...)))
 		e.wantedWithin(time.Second+100*time.Millisecond, l)
 		e.Passes(l, "the waiter", waiting)
+
+		if twin := e.twin(m); twin != nil {
+			l = e.MustLock(e.ours(m))
+			waiting = e.InQueue(1, twin)
+			e.wantedWithin(time.Second+100*time.Millisecond, l)
+			e.Passes(l, "the waiter of the other kind", waiting)
+		}
 	},
 
 	// Without a question of the holder; and if the message comes before the call of Wanted.

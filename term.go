@@ -245,7 +245,12 @@ func (t *Term) watch(work context.Context, end context.CancelCauseFunc) {
 		timer := time.NewTimer(left - min(ahead, left/2))
 		select {
 		case <-timer.C:
-			if !t.lease.Deadline().After(deadline) {
+			switch {
+			case t.lease.Deadline().After(deadline):
+			case (*engine.Lease)(t.lease).LimitedTo(time.Until(deadline) + 1): // the deadline is that of WithMaxHold
+				end(ErrMaxHold)
+				return
+			default:
 				end(&LostError{t.lease.Name(), LostDeadline})
 				return
 			}

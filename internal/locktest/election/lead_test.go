@@ -62,6 +62,17 @@ func TestLead_EndsAheadOfTheDeadline(t *testing.T) {
 			proxy.BlackHole(false)
 			return nil
 		})
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		_ = m.Election("seat", holdfast.WithMaxHold(time.Minute)).Lead(ctx, "a", func(work context.Context, term *holdfast.Term) error {
+			<-work.Done()
+			cancel()
+			left := time.Until(term.Lease().Deadline())
+			if !errors.Is(context.Cause(work), holdfast.ErrMaxHold) || left < 900*time.Millisecond || left > 1100*time.Millisecond {
+				t.Errorf("it ends %v before the maximum: %v", left, context.Cause(work))
+			}
+			return nil
+		})
 	})
 }
 

@@ -38,7 +38,7 @@ end
 
 local text = checked(redis.pcall('get', counter), counter)
 local token = tonumber(text or nil) or 0
-if text and text ~= 0 and not (string.find(text, '^%-?%d+$') and token < @TOKEN_END@) then
+if text and text ~= 0 and not ((text == '0' or string.find(text, '^%-?[1-9]%d*$')) and token < @TOKEN_END@) then
   broken[#broken + 1] = counter
   broken[#broken + 1] = 'string that is no number below 2^53'
   token = 0

@@ -27,6 +27,7 @@ var toolBranches = []branch{
 	{"seen with keys of other types", []string{"rpush $C a", "set $Q a", "set $E a"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C list $Q string $E string] [] 0 0]", nil},
 	{"seen with a counter that is no number", []string{"set $C abc"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53] [] 0 0]", nil},
 	{"not to be seen", []string{"acl setuser default -get"}, "inspect", nil, denied, nil},
+	{"seen with a counter that INCRBY refuses", []string{"set $C 07"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53] [] 0 0]", nil},
 	{"seen with a counter that is too large", []string{"set $C 9007199254740993"}, "inspect", nil, "[free -2 0 0 0 0 0 [] [$C string that is no number below 2^53] [] 0 0]", nil},
 	{"seen with more rights than it looks at, of which one is left", []string{"hset x mode read $1 3000", "pexpire x 7000", "set %1 1 px 5000"}, "inspect", nil, "[read 7000 0 0 0 0 0 [$1 3000 5000] [] [] 0 0]", nil},
 	{"seen with a waiter that has no time", []string{"rpush $Q $2 $3", "zadd $D 1 $3"}, "inspect", nil, "[free -2 0 1 1 0 0 [] [] [$2 $3] 0 0]", nil},

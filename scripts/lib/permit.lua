@@ -54,10 +54,10 @@ local function ends_of(permits, time)
   return ends
 end
 
--- number_of returns how many permits are available; nil, and what GET said, if the key holds no such number.
+-- number_of returns how many permits are available; nil, and what GET said, if the key holds no such number as INCRBY takes.
 local function number_of(available)
   local text = redis.pcall('get', available)
-  local number = type(text) == 'string' and string.find(text, '^%-?%d+$') and tonumber(text)
+  local number = type(text) == 'string' and (text == '0' or string.find(text, '^%-?[1-9]%d*$')) and tonumber(text)
   if number and math.abs(number) < @TOKEN_END@ then
     return number
   end

@@ -196,12 +196,14 @@ func TestSemaphore_SetPermits(t *testing.T) {
 		}
 		unlock(t, first, second)
 		refused(t, a, 1)
-		srv.Admin().Set(t.Context(), name, "damaged", 0)
-		if _, err := a.TryAcquire(t.Context(), 1); !errors.Is(err, holdfast.ErrWrongKind) {
-			t.Errorf("a damaged number: %v", err)
+		for _, damaged := range []string{"damaged", "07", "-0"} { // INCRBY takes none of them
+			srv.Admin().Set(t.Context(), name, damaged, 0)
+			if _, err := a.TryAcquire(t.Context(), 1); !errors.Is(err, holdfast.ErrWrongKind) {
+				t.Errorf("the number is %s: %v", damaged, err)
+			}
+			redistest.Must(t, a.SetPermits(t.Context(), 3))
+			wantState(t, srv, 3, 3)
 		}
-		redistest.Must(t, a.SetPermits(t.Context(), 3))
-		wantState(t, srv, 3, 3)
 	})
 }
 

@@ -10,6 +10,7 @@ func init() {
 		{"setnx", 3, "write denyoom fast", 1, 1, 1, "write string fast", cmdSetnx},
 		{"setex", 4, "write denyoom", 1, 1, 1, "write string slow", cmdSetex},
 		{"getdel", 2, "write fast", 1, 1, 1, "write string fast", cmdGetdel},
+		{"getset", 3, "write denyoom fast", 1, 1, 1, "write string fast", cmdGetset},
 		{"strlen", 2, "readonly fast", 1, 1, 1, "read string fast", cmdStrlen},
 		{"append", 3, "write denyoom fast", 1, 1, 1, "write string fast", cmdAppend},
 		{"incr", 2, "write denyoom fast", 1, 1, 1, "write string fast", cmdIncr},

@@ -32,6 +32,7 @@ decrby k i
 strlen k
 append k v
 getdel k
+getset k v
 mget k k
 mset k v k v
 del k ?k

@@ -196,6 +196,14 @@ func cmdGetdel(s *Server, c *conn, a []string) any {
 	return reply
 }
 
+func cmdGetset(s *Server, c *conn, a []string) any {
+	reply := cmdGet(s, c, a)
+	if _, wrong := reply.(replyError); !wrong {
+		s.store(a[1], a[2], 0)
+	}
+	return reply
+}
+
 func cmdStrlen(s *Server, _ *conn, a []string) any {
 	text, _, wrong := s.text(a[1])
 	if wrong != nil {

@@ -196,6 +196,10 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	h.peers[0].events = func() []journal.Event { return []journal.Event{line("redis does not answer", "", time.Minute)} }
 	shows("an outage", "/", "|11:59:00|redis does not answer")
 	h.peers[0].events = func() []journal.Event {
+		return []journal.Event{line("a waiting caller is refused, trying again", "", time.Minute)}
+	}
+	shows("refusals", "/", "|11:59:00|a waiting caller is refused, trying again")
+	h.peers[0].events = func() []journal.Event {
 		return []journal.Event{line("redis does not answer", "", time.Minute), line("redis answers again", "", 0)}
 	}
 	shows("an outage that is over", "/", "Nothing goes wrong")

@@ -106,6 +106,7 @@ var spells = []struct {
 }{
 	{"redis does not answer", "redis answers again", true},
 	{"renewal failed, trying again", "no renewal fails any more", true},
+	{"a waiting caller is refused, trying again", "no waiting caller is refused any more", true},
 	{"pub/sub connection lost; polling until it is restored", "pub/sub connection restored", false},
 	{"messages do not arrive; polling until they do", "pub/sub connection restored", false},
 	{"not permitted to subscribe; polling instead", "permitted to subscribe now", false},

@@ -131,8 +131,12 @@ func (o *outages) Enabled(context.Context, slog.Level) bool { return true }
 func (o *outages) Handle(_ context.Context, line slog.Record) error {
 	line.Attrs(func(a slog.Attr) bool {
 		cause, ok := a.Value.Any().(error)
-		if ok && line.Message == "holdfast: redis does not answer" && o.job.waits.Load() {
-			o.job.say("%s: still waiting: %s", printable(o.job.name), plain(&unavailable{cause}))
+		switch {
+		case !ok || !o.job.waits.Load():
+		case line.Message == "holdfast: redis does not answer":
+			o.job.say("still waiting for %s: %s", printable(o.job.name), plain(&unavailable{cause}))
+		case line.Message == "holdfast: a waiting caller is refused, trying again":
+			o.job.say("still waiting: %s", plain(cause)) // it names the lock
 		}
 		return true
 	})

@@ -140,7 +140,7 @@ func TestRun_SaysWhyItWaits(t *testing.T) {
 	said := awaitFile(t, file)
 	do(t, srv, "config", "set", "maxmemory", "0")
 	i.exits(t, 0)
-	if want := "holdfast: job: still waiting: redis refuses: OOM "; !strings.HasPrefix(said, want) || said != awaitFile(t, file) {
+	if want := `holdfast: still waiting: redis unavailable: "job": OOM `; !strings.HasPrefix(said, want) || said != awaitFile(t, file) {
 		t.Errorf("said %q, and in the end %q; want a line with %q", said, awaitFile(t, file), want)
 	}
 }

@@ -149,13 +149,13 @@ func (s *shard) endedLocked(sent time.Time, lasted time.Duration) {
 // outageAfter is how long requests have to remain without an answer before that is an outage.
 const outageAfter = time.Second
 
-// outage finds out when requests bring no answer any more, and when they do again. A request that
-// fails or is overdue is a suspicion. It becomes an outage when a request that was submitted after
+// outage finds out when requests bring no answer any more, and when they do again. A refusal is an answer. Another request that
+// fails, or is overdue, is a suspicion. It becomes an outage when a request that was submitted after
 // that comes to nothing as well, outageAfter or more after the first, and no answer came in between.
 // So neither one dead connection nor one lost reply is an outage. What costs nearly nothing is the
 // answer: one atomic load where nothing is suspected.
 type outage struct {
-	doubt atomic.Bool // something is suspected
+	doubt atomic.Bool // something is suspected, or was refused
 
 	mu    sync.Mutex // guards the following; held while the events are called, which keeps their order
 	since time.Time  // when the first request was submitted, or failed
@@ -180,7 +180,15 @@ func (x *Executor) Failure() error {
 }
 
 // Suspicious reports whether an outage is suspected, or told.
-func (x *Executor) Suspicious() bool { return x.outage.doubt.Load() }
+func (x *Executor) Suspicious() bool {
+	o := &x.outage
+	if !o.doubt.Load() {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.known.IsZero()
+}
 
 // failed records a request, submitted or sent at from, that failed with cause; nil: it is overdue.
 func (x *Executor) failed(from time.Time, cause error) {
@@ -193,6 +201,11 @@ func (x *Executor) failed(from time.Time, cause error) {
 	defer o.mu.Unlock()
 	if cause != nil {
 		o.cause = cause
+	}
+	if Refuses(cause) { // it is there
+		o.doubt.Store(true) // of the cause
+		x.answersLocked()
+		return
 	}
 	switch {
 	case o.known.IsZero():
@@ -213,10 +226,17 @@ func (x *Executor) answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.doubt.Store(false)
+	o.cause = nil
+	x.answersLocked()
+}
+
+// answersLocked ends an outage, if there is one.
+func (x *Executor) answersLocked() {
+	o := &x.outage
 	if o.told && x.Events.Answers != nil {
 		x.Events.Answers(time.Since(o.since))
 	}
-	o.since, o.known, o.cause, o.told = time.Time{}, time.Time{}, nil, false
+	o.since, o.known, o.told = time.Time{}, time.Time{}, false
 }
 
 // Silence is why a request has no answer: what other requests have failed with since Redis has answered one, else ErrSilent.

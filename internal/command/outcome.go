@@ -27,6 +27,13 @@ func (r Reply) Passes() bool {
 	return (isReply(r.Err) || errors.Is(r.Err, errShifted) || IsGarbled(r.Err)) && (r.Outcome == lock.Refused || r.Outcome == lock.Unknown)
 }
 
+// Refuses reports whether err, of a request, is an answer: Redis has replied with an error, or too few replicas have acknowledged
+// a grant. What a Sentinel says is none.
+func Refuses(err error) bool {
+	unacked := (*Unacked)(nil)
+	return errors.As(err, &unacked) || isReply(err) && !strings.Contains(strings.ToLower(err.Error()), "sentinel")
+}
+
 // IsGarbled reports whether go-redis could not read what came as a reply, or as a message.
 func IsGarbled(err error) bool {
 	if err == nil {

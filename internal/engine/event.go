@@ -174,6 +174,10 @@ func (eng *Engine) perform(ev *event) {
 			eng.announce(&x.Ends[i], leases)
 			ends += n
 		}
+		if w := x.Waits; w.Lock != nil && command.Refuses(w.Cause) && eng.life.Err() == nil {
+			name := entryOf(w.Lock).name()
+			eng.Journal.Refused(name, eng.explain(name, lock.Because(lock.Unavailable, w.Cause)))
+		}
 		for _, f := range x.GaveUp {
 			if eng.life.Err() == nil { // else Close has said so
 				name := nameOf(f.Lock, f.Lease)

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// failingFor is how long renewals without an answer have to fail before that is told: a second is what an outage
-	// takes to be found out, and then that is told instead.
+	// failingFor is how long renewals without an answer have to fail, or callers to be refused, before that is told: a second is what an
+	// outage takes to be found out, and then that is told instead.
 	failingFor = time.Second
-	// failingUntil is for how long no renewal may fail for that to be over. One that failed is tried again within
-	// a second (renewal.Retry), which may take another one.
+	// failingUntil is for how long none may fail for that to be over. One that failed is tried again within
+	// a second (renewal.Retry, lock.pauses), which may take another one.
 	failingUntil = 5 * time.Second
 )
 
-// failing is what the journal knows of renewals that fail. In an outage all do, again and again, and in a cluster one
-// by one. It is guarded by journal.mu.
+// failing is what the journal knows of renewals that fail, or of callers that are refused. In an outage all fail, again and again, and
+// in a cluster one by one. It is guarded by journal.mu.
 type failing struct {
 	since, last time.Time   // the first and the latest failure
 	told        bool        // that they fail
@@ -29,38 +29,66 @@ func (f *failing) stop() {
 	*f = failing{}
 }
 
+// failedLocked records that something has failed, and reports whether that is to be told now.
+func (j *Journal) failedLocked(f *failing, done func(), refused, outage bool) bool {
+	if j.closed {
+		return false
+	}
+	now := time.Now()
+	f.last = now
+	if f.timer == nil {
+		f.since, f.timer = now, time.AfterFunc(failingUntil, done)
+	} else {
+		f.timer.Reset(failingUntil)
+	}
+	if f.told || outage || !refused && now.Sub(f.since) < failingFor {
+		return false
+	}
+	f.told = true
+	return true
+}
+
+// doneLocked is called by the timer. It returns for how long it failed, if that was told and is over.
+func (f *failing) doneLocked() (lasted time.Duration, told bool) {
+	if f.timer == nil || time.Since(f.last) < failingUntil {
+		return 0, false // stopped, or set again, as it was firing
+	}
+	lasted, told = f.last.Sub(f.since), f.told
+	f.stop()
+	return lasted, told
+}
+
 // RenewalFailed is called when n holds have not been renewed. An outage has a line of its own. RenewalFailed is for
 // renewals that fail while other requests are answered, and is called at once if Redis refuses.
 func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
-		return
+	if j.failedLocked(&j.renewals, j.renewalsDone, refused, outage) {
+		j.sayLocked(line{slog.LevelWarn, "holdfast: renewal failed, trying again", []any{"locks", n, "error", cause}, false})
 	}
-	f, now := &j.failing, time.Now()
-	f.last = now
-	if f.timer == nil {
-		f.since, f.timer = now, time.AfterFunc(failingUntil, j.renewalsDone)
-	} else {
-		f.timer.Reset(failingUntil)
-	}
-	if f.told || outage || !refused && now.Sub(f.since) < failingFor {
-		return
-	}
-	f.told = true
-	j.sayLocked(line{slog.LevelWarn, "holdfast: renewal failed, trying again", []any{"locks", n, "error", cause}, false})
 }
 
-// renewalsDone is called by the timer.
 func (j *Journal) renewalsDone() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f := &j.failing
-	if f.timer == nil || time.Since(f.last) < failingUntil {
-		return // stopped, or set again, as it was firing
+	if lasted, told := j.renewals.doneLocked(); told {
+		j.sayLocked(line{slog.LevelInfo, "holdfast: no renewal fails any more", []any{"lasted", lasted}, true})
 	}
-	if f.told {
-		j.sayLocked(line{slog.LevelInfo, "holdfast: no renewal fails any more", []any{"lasted", f.last.Sub(f.since)}, true})
+}
+
+// Refused is called when Redis has refused to grant a lock to callers that wait on. One refusal that passes is not told.
+func (j *Journal) Refused(lock string, cause error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failedLocked(&j.waits, j.waitsDone, false, false) {
+		j.sayLocked(line{slog.LevelWarn, "holdfast: a waiting caller is refused, trying again", []any{"error", cause, "lock", lock}, false})
 	}
-	f.stop()
+}
+
+func (j *Journal) waitsDone() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if lasted, told := j.waits.doneLocked(); told {
+		j.sayLocked(line{slog.LevelInfo, "holdfast: no waiting caller is refused any more", []any{"lasted", lasted}, true})
+	}
 }

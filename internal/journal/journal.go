@@ -19,15 +19,16 @@ import (
 type Journal struct {
 	log *slog.Logger // nil: slog.Default, from Warn on
 
-	mu      sync.Mutex // guards the following; a leaf in the lock order
-	bursts  map[burstKey]*burst
-	failing failing
-	recent  recent
-	numbers map[string]bool // the semaphores that OtherNumber has written of
-	closed  bool
-	queue   []line    // to be written
-	writing bool      // a goroutine writes the queue
-	written sync.Cond // on mu: writing has become false
+	mu       sync.Mutex // guards the following; a leaf in the lock order
+	bursts   map[burstKey]*burst
+	renewals failing
+	waits    failing // of callers that Redis refuses
+	recent   recent
+	numbers  map[string]bool // the semaphores that OtherNumber has written of
+	closed   bool
+	queue    []line    // to be written
+	writing  bool      // a goroutine writes the queue
+	written  sync.Cond // on mu: writing has become false
 }
 
 // line is one of the log.
@@ -171,7 +172,8 @@ func (j *Journal) sumUpLocked(k burstKey, b *burst) {
 func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	j.closed = true
-	j.failing.stop()
+	j.renewals.stop()
+	j.waits.stop()
 	for k, b := range j.bursts {
 		j.sumUpLocked(k, b)
 	}

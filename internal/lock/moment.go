@@ -94,6 +94,7 @@ type Effects struct {
 	Report   CloseReport
 	Wrote    bool        // a server has taken a write
 	Unrelied int         // requests that have ended and relied on the inbox, see World.Rely
+	Waits    Wait        // callers go on waiting
 	Saw      uint64      // the highest fencing token of the lock, to be remembered; 0: it is not seen
 	Counts   Counts      // for statistics
 	Sends    []Send      // requests, in this order
@@ -241,6 +242,12 @@ type CloseReport struct {
 	More    int      // requests and releases that have begun, less those that have ended
 	Trouble error    // why a request of a release has brought no answer; nil: none failed
 	Denied  *Failure // a release that has ended and Redis has not confirmed; nil: none did
+}
+
+// Wait is why callers of a lock go on waiting: a request brought no verdict. The zero value is none.
+type Wait struct {
+	Lock  *Lock
+	Cause error
 }
 
 // Counts are what an event adds to the statistics.

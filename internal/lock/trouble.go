@@ -117,7 +117,15 @@ func (lk *Lock) trouble(m *Moment, t *Try, current bool, r *Reply) {
 		return
 	}
 	lk.refuse(m, t.n, Unavailable, r.Cause)
+	lk.waitOn(m, r.Cause)
 	lk.pause(m, t.Sent)
+}
+
+// waitOn reports why callers go on waiting, of whom some may have been refused.
+func (lk *Lock) waitOn(m *Moment, cause error) {
+	if lk.waiters.head != nil {
+		m.effects().Waits = Wait{lk, cause}
+	}
 }
 
 // hopeless fails all waiters, because another request would bring the same answer. If the answer may be
@@ -144,6 +152,7 @@ func (lk *Lock) unacked(m *Moment, h *Hold, r *Reply) {
 		lk.fail(m, Unavailable, r.Cause)
 	}
 	lk.refuse(m, lk.tries+1, Unavailable, r.Cause)
+	lk.waitOn(m, r.Cause)
 	lk.giveUp(m, h, nil)
 	lk.pause(m, r.Sent)
 }

@@ -189,3 +189,40 @@ func TestLogs_ByDefault(t *testing.T) { // not parallel: the default logger is t
 		}
 	})
 }
+
+// Redis refuses what callers wait for, and renews what the process holds: that is no outage, and callers that wait would not learn
+// of it. Where an outage ends with refusals, it has ended.
+func TestLogs_WaitingCallersAreRefused(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		p := redistest.Start(t).Proxy(t)
+		log, option := locktest.Logged()
+		m := locktest.ManagerAsIs(t, p.Client(t), option)
+		held := locktest.MustLock(t, m.Mutex("held", holdfast.WithLease(time.Second)))
+		const begun, ended = "WARN holdfast: a waiting caller is refused, trying again", "INFO holdfast: no waiting caller is refused any more"
+		p.AnswerError(locktest.ScriptOn("a"), 1000, "OOM command not allowed when used memory > 'maxmemory'.")
+		waits := m.Mutex("a").LockAsync(t.Context())
+		redistest.Eventually(t, locktest.Patience, "the refusals are told", func() bool { return len(log.With(begun, "OOM", "lock=a")) == 1 })
+		_, err := m.Mutex("a").TryLock(t.Context())
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
+		p.Heal()
+		locktest.MustUnlock(t, locktest.Granted(t, waits))
+		redistest.Eventually(t, locktest.Patience, "their end is told", func() bool { return len(log.With(ended, "lasted=")) == 1 })
+		if n := len(log.With("redis does not answer")); n != 0 || m.Stats().Outages != 0 || len(log.With(begun)) != 1 {
+			t.Errorf("%d outages, lines: %q", m.Stats().Outages, log.With(""))
+		}
+		locktest.MustUnlock(t, held)
+
+		p.AnswerError(locktest.ScriptOn("b"), 1000, "NOAUTH Authentication required.")
+		p.Refuse(true)
+		p.Cut()
+		waits = m.Mutex("b").LockAsync(t.Context())
+		redistest.Eventually(t, locktest.Patience, "the outage is told", func() bool { return len(log.With("WARN holdfast: redis does not answer")) == 1 })
+		p.Refuse(false)
+		redistest.Eventually(t, locktest.Patience, "the refusals are told", func() bool { return len(log.With(begun, "NOAUTH", "lock=b")) == 1 })
+		if len(log.With("INFO holdfast: redis answers again")) != 1 {
+			t.Errorf("lines: %q", log.With(""))
+		}
+		p.Heal()
+		locktest.MustUnlock(t, locktest.Granted(t, waits))
+	})
+}

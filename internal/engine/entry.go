@@ -121,7 +121,7 @@ func (e *entry) twinWaits() bool {
 	}
 	other.mu.Lock()
 	defer other.mu.Unlock()
-	return other.lock.Stay()
+	return other.lock.Wants()
 }
 
 // Lose ends all holds of a key, of whatever kind, as notFound does.

@@ -279,8 +279,8 @@ func (lk *Lock) First() *Waiter { return lk.waiters.head }
 // Waiting is how many wait.
 func (lk *Lock) Waiting() int { return lk.waiters.len }
 
-// Stay reports whether a caller waits that does not ask only once.
-func (lk *Lock) Stay() bool { return lk.waiters.len > int(lk.onces) }
+// Wants reports whether a caller waits for the lock: one of TryLock does not.
+func (lk *Lock) Wants() bool { return lk.waiters.len > int(lk.onces) }
 
 // Releasing reports whether something is being given up, and since when, after Settings.Epoch.
 func (lk *Lock) Releasing() (since time.Duration, some bool) {

@@ -15,7 +15,7 @@ import (
 // A request that puts a waiter into the queue is lost and repeated, with one more waiter:
 // both come behind one of another process, who was there first.
 func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		const queue = "redisson_lock_queue:{a}"
 		holder, other := locktest.ManagerOn(t, srv), locktest.ManagerOn(t, srv, locktest.Unasked...)
 		m, p := locktest.ManagerThatHangs(t, srv, locktest.Unasked...)
@@ -25,11 +25,13 @@ func TestFair_NewWaiterBesideALostRequest(t *testing.T) {
 		gate := p.HoldFirstRequest(locktest.JoinOn("a"))
 		m.FairMutex("a").LockAsync(t.Context())
 		gate.Wait(t)
+		lost := time.Now()
 		other.FairMutex("a").LockAsync(t.Context())
 		locktest.Queued(t, srv, queue, 2)
 		place := srv.Admin().LRange(t.Context(), queue, 1, 1).Val()[0]
 		m.FairMutex("a").LockAsync(t.Context())
 		locktest.Queued(t, srv, queue, 4)
+		redistest.WantMost(t, time.Since(lost), 500*time.Millisecond, "the lost one comes %v later: when it is overdue")
 		gate.Release()
 		if ids := srv.Admin().LRange(t.Context(), queue, 0, -1).Val(); ids[1] != place {
 			t.Errorf("%s, who came second, is not the second of %q", place, ids)

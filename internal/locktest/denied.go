@@ -96,10 +96,11 @@ var deniedScenarios = map[string]func(*Env){
 		if s := d.m.Stats(); s.Wakeups == before {
 			e.Errorf("not by a message: %+v", s)
 		}
-		// And the other way: Redis closes the connection of who has lost the right.
+		// And the other way: Redis closes the connection of who has lost the right, and is to know that the waiter does not hear.
 		held = e.MustLock(e.Lock(e.Manager(byMessage...)))
-		e.permit("user", "resetchannels")
 		got = e.Locking(e.Lock(d.m))
+		e.Listening(1)
+		e.permit("user", "resetchannels")
 		e.Eventually("the log tells again", func() bool { return d.warned("holdfast_inbox:*") == 2 })
 		e.Passes(held, "the waiter", got)
 	},

@@ -256,6 +256,7 @@ var faultScenarios = map[string]func(*Env){
 		if err == nil {
 			e.Errorf("granted until %v", time.Until(got.Deadline()))
 		}
+		e.WantErr(err, holdfast.ErrUnavailable)
 		p.Heal()
 		e.Eventually("free again", func() bool { return e.srv.Admin().Exists(bg, e.Key).Val() == 0 })
 	},

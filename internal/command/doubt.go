@@ -208,9 +208,6 @@ func (x *Executor) purge(client prober) {
 				return
 			}
 		}
-		if x.life.Err() != nil {
-			return
-		}
 	}
 }
 

@@ -117,6 +117,18 @@ func TestHandoff_QuestionIsLost(t *testing.T) {
 	crowd.Wait()
 }
 
+// A mutex and a fair lock of one name have one queue. The answer to the release of the one tells its process of the grant of the other.
+func TestHandover_ToTheOtherKindOfTheName(t *testing.T) {
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		m := locktest.ManagerOn(t, srv, append(locktest.Unasked, holdfast.WithLease(time.Hour))...)
+		held := locktest.MustLock(t, m.Mutex("a"))
+		got := locktest.Waits(t, m.FairMutex("a"))
+		redistest.Eventually(t, locktest.Patience, "it hears", func() bool { return locktest.Hears(t, srv, m) })
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, got())
+	})
+}
+
 // A grant is told while a request for the same claim is under way whose caller has left. It
 // counts for the next caller, who takes that request over, although the answer, which is
 // older, says that the lock is taken: nothing more is asked.

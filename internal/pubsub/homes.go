@@ -200,7 +200,10 @@ func (s *Subscriber) ended(h *session, err error) {
 		delete(s.pauses, h.master)
 	}
 	p := s.pauses[h.master]
-	lost := p == nil || !h.since.IsZero() // else it was never made, as the one before
+	moved := errors.Is(err, errMoved)
+	again := moved && s.strayed // the log knows that the server is a replica
+	s.strayed = s.strayed || moved
+	lost := !again && (p == nil || !h.since.IsZero() || s.strayed && p.lost.IsZero()) // else it was never made, as the one before
 	if p == nil {
 		p = &pause{grows: retry.New()}
 		s.pauses[h.master] = p

@@ -38,6 +38,7 @@ type Subscriber struct {
 	plain    bool                       // no channel is sharded, as cfg says; or it was found out
 	found    bool                       // it was, and of the servers of that time
 	moving   time.Time                  // when moveLocked last had an effect
+	strayed  bool                       // a move was logged since doubted was set: the next ones are the same again
 	started  bool
 	stopped  bool
 }
@@ -214,9 +215,11 @@ const movesApart = time.Second
 // the new one by a new connection, and so must the messages. Those that replicas pass on would still
 // be heard, but the new master would not know that they are.
 func (s *Subscriber) Moved() {
-	s.doubted.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.doubted.Swap(true) {
+		s.strayed = false
+	}
 	s.moveLocked()
 }
 

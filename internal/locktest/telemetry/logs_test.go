@@ -226,3 +226,30 @@ func TestLogs_WaitingCallersAreRefused(t *testing.T) {
 		locktest.MustUnlock(t, locktest.Granted(t, waits))
 	})
 }
+
+// As long as the server says that it is a replica, each second of waiting makes another connection for messages. The log has the first.
+func TestLogs_AReplicaIsToldOnce(t *testing.T) {
+	redistest.InWorlds(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		p := srv.Proxy(t)
+		log, option := locktest.Logged()
+		m := locktest.ManagerAsIs(t, p.Client(t), option)
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).Mutex("a"))
+		waits := m.Mutex("a").LockAsync(t.Context())
+		locktest.InboxHeard(t, srv)
+		const lost, moves = "holdfast: pub/sub connection lost", 3
+		p.AnswerError(locktest.ScriptOn("a"), 1000, "READONLY You can't write against a read only replica.")
+		redistest.Eventually(t, locktest.Patience, "several connections are made", func() bool { return len(log.With(lost, "no longer the master")) >= moves })
+		p.Heal()
+		locktest.MustUnlock(t, held)
+		locktest.MustUnlock(t, locktest.Granted(t, waits))
+		for _, want := range []string{"WARN " + lost, "INFO holdfast: pub/sub connection restored"} {
+			if n := len(log.With(want)); n != 1 {
+				t.Errorf("%d lines of %q: %q", n, want, log.With("pub/sub"))
+			}
+		}
+		if n := m.Stats().Reconnects; n != 1 {
+			t.Errorf("%d connections were lost", n)
+		}
+	})
+}

@@ -123,7 +123,7 @@ func printBlocks(w io.Writer, prefix string, looks []look) error {
 		}
 		insiders := func(p *Process) {
 			if w := p.waits(prefix + l.Name); w.Callers > 0 {
-				line("", "%d of its callers wait, the first since %s", w.Callers, w.Since.UTC().Format(time.RFC3339))
+				line("", "as it last said, %d of its callers wait, the first since %s", w.Callers, w.Since.UTC().Format(time.RFC3339))
 			}
 		}
 		line("kind", "%s", l.Kind)

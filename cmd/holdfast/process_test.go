@@ -87,7 +87,7 @@ func TestProcesses_SayWhichCallersWait(t *testing.T) {
 	if got := ask("ls"); !regexp.MustCompile(`(?s)order:0007 .*s +12 +- .*calm .*s +0 +- `).MatchString(got) {
 		t.Errorf("ls prints\n%s", got)
 	}
-	if got := ask("inspect", "order:0007"); !strings.Contains(got, "\n           12 of its callers wait, the first since 20") || !strings.Contains(got, "\n  waiting  12\n") {
+	if got := ask("inspect", "order:0007"); !strings.Contains(got, "\n           as it last said, 12 of its callers wait, the first since 20") || !strings.Contains(got, "\n  waiting  12\n") {
 		t.Errorf("inspect prints\n%s", got)
 	}
 	if got := ask("ls", "--waiting", "-o=jsonl"); !strings.Contains(got, `"waiting":0,"waitingInside":12,`) || !strings.Contains(got, `"callers":12`) {
@@ -100,9 +100,9 @@ func TestProcesses_SayWhichCallersWait(t *testing.T) {
 		w.Mutex("order:0007").LockAsync(t.Context())
 	}
 	redistest.Eventually(t, patience, "inspect shows its callers", func() bool {
-		return strings.Contains(ask("inspect", "order:0007"), "3 of its callers wait")
+		return strings.Contains(ask("inspect", "order:0007"), "as it last said, 3 of its callers wait")
 	})
-	if got := ask("inspect", "order:0007"); !regexp.MustCompile(`(?s)waiting  13\n  queue    report@\S+ hf-\S+\n           3 of its callers wait`).MatchString(got) {
+	if got := ask("inspect", "order:0007"); !regexp.MustCompile(`(?s)waiting  13\n  queue    report@\S+ hf-\S+\n           as it last said, 3 of its callers wait`).MatchString(got) {
 		t.Errorf("inspect prints\n%s", got)
 	}
 	if got := ask("inspect", "order:0007", "-o=jsonl"); !regexp.MustCompile(`"queueCallers":\{"hf-[^"]+":3\}`).MatchString(got) {

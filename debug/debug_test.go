@@ -200,6 +200,12 @@ func TestPage_SaysWhatGoesWrong(t *testing.T) {
 	}
 	shows("refusals", "/", "|11:59:00|a waiting caller is refused, trying again")
 	h.peers[0].events = func() []journal.Event {
+		return []journal.Event{line("pub/sub connection lost; polling until it is restored", "", time.Minute)}
+	}
+	shows("messages that no caller waits for", "/", "Nothing goes wrong")
+	h.peers[0].manager.(*fake).stats.Subscriptions = 1
+	shows("no messages", "/", "|11:59:00|pub/sub connection lost; polling until it is restored")
+	h.peers[0].events = func() []journal.Event {
 		return []journal.Event{line("redis does not answer", "", time.Minute), line("redis answers again", "", 0)}
 	}
 	shows("an outage that is over", "/", "Nothing goes wrong")

@@ -169,6 +169,7 @@ func (h *handler) newLook(now time.Time) *look {
 	var holding, waiting []row
 	var all holdfast.Stats
 	var ended engine.Waits
+	listens := false
 	for i, p := range h.peers {
 		for l := range p.Locks() {
 			r := newRow(l, i+1, now)
@@ -182,7 +183,9 @@ func (h *handler) newLook(now time.Time) *look {
 		for _, c := range p.Contended(contended) {
 			o.Contended = append(o.Contended, struggle{c.Name, visible.Bytes(c.Name), c.Waits, c.Excess})
 		}
-		all = sum(all, p.Stats())
+		stats := p.Stats()
+		all = sum(all, stats)
+		listens = listens || stats.Waiting > 0 || stats.Subscriptions > 0
 		ended.Add(p.waits())
 	}
 	slices.SortFunc(holding, func(a, b row) int {
@@ -197,7 +200,7 @@ func (h *handler) newLook(now time.Time) *look {
 	o.History, o.Waits = h.history.add(sample{At: now, Held: o.Held, Wait: o.Waiters, ended: ended})
 	h.name(waiting, now)
 	events := h.events()
-	o.find(events, holding, waiting)
+	o.find(events, holding, waiting, listens)
 	for _, e := range slices.Backward(events) {
 		o.Events = append(o.Events, newEvent(e, now))
 	}

@@ -40,10 +40,10 @@ func (o *overview) Wrong() (n int) {
 	return n
 }
 
-// find looks for problems, the severe ones first.
-func (o *overview) find(events []journal.Event, holding, waiting []row) {
+// find looks for problems, the severe ones first. listens says whether messages are wanted.
+func (o *overview) find(events []journal.Event, holding, waiting []row, listens bool) {
 	now := o.At
-	standing := standing(events, now)
+	standing := standing(events, now, listens)
 	o.Problems = append(o.Problems, standing...)
 	o.ended(events)
 	for _, c := range o.Counters {
@@ -99,22 +99,27 @@ func report[T any](o *overview, all []T, problemOf func(T) problem, others strin
 	}
 }
 
-// spells are what begins with one line of the log and ends with another.
+// spells are what begins with one line of the log and ends with another. A lost connection for messages is made anew, and so
+// restored, only if messages are wanted.
 var spells = []struct {
 	begins, ends string
 	severe       bool
+	wanted       bool // it counts only while messages are wanted
 }{
-	{"redis does not answer", "redis answers again", true},
-	{"renewal failed, trying again", "no renewal fails any more", true},
-	{"a waiting caller is refused, trying again", "no waiting caller is refused any more", true},
-	{"pub/sub connection lost; polling until it is restored", "pub/sub connection restored", false},
-	{"messages do not arrive; polling until they do", "pub/sub connection restored", false},
-	{"not permitted to subscribe; polling instead", "permitted to subscribe now", false},
+	{"redis does not answer", "redis answers again", true, false},
+	{"renewal failed, trying again", "no renewal fails any more", true, false},
+	{"a waiting caller is refused, trying again", "no waiting caller is refused any more", true, false},
+	{"pub/sub connection lost; polling until it is restored", "pub/sub connection restored", false, true},
+	{"messages do not arrive; polling until they do", "pub/sub connection restored", false, false},
+	{"not permitted to subscribe; polling instead", "permitted to subscribe now", false, false},
 }
 
 // standing returns what has begun and not ended.
-func standing(events []journal.Event, now time.Time) (problems []problem) {
+func standing(events []journal.Event, now time.Time, listens bool) (problems []problem) {
 	for _, s := range spells {
+		if s.wanted && !listens {
+			continue
+		}
 		for _, e := range slices.Backward(events) {
 			text := strings.TrimPrefix(e.Text, "holdfast: ")
 			if text == s.ends {

@@ -109,6 +109,8 @@ func (w where) doubt(err error) string {
 	case !isStrange(err):
 	case w.tls:
 		return " (does that port speak TLS?)"
+	case hangsUp(err):
+		return " (is that Redis, without TLS, and not in protected mode?)" // what Redis says before it hangs up is seldom read
 	default:
 		return " (is that Redis, without TLS?)"
 	}
@@ -125,9 +127,13 @@ func isSilence(err error) bool {
 func isStrange(err error) bool {
 	record := tls.RecordHeaderError{}
 	text := err.Error()
-	return errors.As(err, &record) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+	return errors.As(err, &record) || hangsUp(err) ||
 		strings.HasPrefix(text, "redis: can't parse ") || strings.HasPrefix(text, "redis: invalid reply")
+}
+
+// hangsUp reports whether err says that the connection was closed.
+func hangsUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // failure says what is known of a request that ended with err, and the error to tell.

@@ -72,7 +72,7 @@ func TestLogs_NeverReached(t *testing.T) {
 	hangsUp, private := listens(t, func(net.Conn) {}), listens(t, encrypts(t))
 	plain, secret := srv.Addr(), &tls.Config{InsecureSkipVerify: true}
 	const (
-		isTLS, isPlain           = "(does that port speak TLS?)", "(is that Redis, without TLS?)"
+		isTLS, isPlain           = "(does that port speak TLS?)", "(is that Redis, without TLS"
 		reachedTLS, reachedPlain = "(can Redis be reached there, and does that port speak TLS?)", "(can Redis be reached there, without TLS?)"
 	)
 	const (
@@ -117,7 +117,7 @@ func TestLogs_NeverReached(t *testing.T) {
 		"plain, TLS port":           {at(private, nil), []string{private, isPlain}},
 		"SSH":                       {at(ssh, nil), []string{ssh, "SSH-2.0", isPlain}},
 		"HTTP":                      {at(http, nil), []string{http, "HTTP/1.1", isPlain}},
-		"hangs up":                  {at(hangsUp, nil), []string{hangsUp, isPlain}},
+		"hangs up":                  {at(hangsUp, nil), []string{hangsUp, isPlain + ", and not in protected mode?)"}},
 		"mute":                      {at(mute, nil), []string{mute, reachedPlain}},
 		"black hole":                {at("10.0.0.1:6379", swallowed), []string{"10.0.0.1:6379", reachedPlain}},
 		"wrong password":            {at(plain, func(o *redis.Options) { o.Password = "not this one" }), []string{"WRONGPASS"}},

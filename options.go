@@ -185,7 +185,7 @@ func WithNameMapper(mapper func(name string) string) Option {
 // docs/OPERATIONS.md lists the lines. A logger with [slog.DiscardHandler] turns them off.
 //
 // The default is [slog.Default], as it is when a line is written. It gets the lines from Warn on, and those that end what such a
-// line has begun. So a program that cannot reach Redis says after a second what it waits for, once per outage.
+// line has begun. So a program that cannot reach Redis says within seconds what it waits for, once per outage.
 //
 // Each lost lease has one line, even if Unlock finds the loss and returns it. Other errors that a
 // call returns are not logged. The handler runs on the goroutines that renew and expire leases, so

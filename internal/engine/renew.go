@@ -175,8 +175,8 @@ func saidInstead(answer any) error {
 // Overdue does nothing: the scheduler hands the holds out again by itself.
 func (r *renewRequest) Overdue(*command.Call) {}
 
-// Stranded is called by the executor when the connection is dead: with a short lease the scheduler
-// would come too late.
+// Stranded is called by the executor when the connection is dead: the scheduler would come later, and the end of this request would
+// count as a failure.
 func (r *renewRequest) Stranded(*command.Call) {
 	live := slices.DeleteFunc(slices.Clone(r.holds), func(h *lock.Hold) bool { _, ok := entryOf(h.Lock).batchOf(h); return !ok })
 	if len(live) > 0 && r.engine.Executor.Submit(time.Now(), r.engine.newRenewal(r.call.Script, r.ttl, live...)) {

@@ -39,6 +39,23 @@ func TestFair_LateRequestForAPlace(t *testing.T) {
 	locktest.MustUnlock(t, lease)
 }
 
+// A renewal over a dead connection is sent again over another one, before the schedule would do it. The end of the first one is no failure.
+func TestRenewal_OverADeadConnection(t *testing.T) {
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
+		m, p := locktest.ManagerThatHangs(t, srv, holdfast.WithLease(6*time.Second))
+		lease := locktest.MustLock(t, m.Mutex("a"))
+		gate := p.HoldFirstRequest(locktest.ScriptOn("a", "renew"))
+		gate.Wait(t)
+		sent := time.Now()
+		redistest.Eventually(t, locktest.Patience, "it is renewed", func() bool { return m.Stats().Renewals > 0 })
+		redistest.WantMost(t, time.Since(sent), 500*time.Millisecond, "renewed after %v: when it is overdue")
+		p.Cut()
+		locktest.MustUnlock(t, lease)
+		redistest.Eventually(t, locktest.Patience, "all requests have ended", func() bool { return locktest.Pending(m) == 0 })
+		redistest.Want(t, m.Stats().RenewalFailures, 0, "%d failures")
+	})
+}
+
 // A write grant shows that the read holds of the process were lost: their leases end with it.
 func TestRWMutex_WriteAfterALossThatNobodyNoticed(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

@@ -18,7 +18,7 @@ import (
 // The one command for all, when its reply or the command itself is lost, comes late, or
 // Redis has forgotten the script: in the end all are held, or none.
 func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
-	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
 		proxy := srv.Proxy(t)
 		m := locktest.ManagerAsIs(t, proxy.Client(t), holdfast.WithLease(4*time.Second))
 		l := Multi(t, m.Mutex("b"), m.FairMutex("a"), m.Mutex("c"))
@@ -33,7 +33,9 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 		} {
 			proxy.Record()
 			trouble()
+			began := time.Now()
 			lease := locktest.MustLock(t, l)
+			redistest.WantMost(t, time.Since(began), 500*time.Millisecond, name+": after %v: when it is overdue")
 			if n := exist(); n != 3 || !lease.Valid() {
 				t.Errorf("%s: %d keys, valid %v", name, n, lease.Valid())
 			}
@@ -48,6 +50,14 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 			// A lock that is still being given up, after the first attempt, would be taken by itself.
 			redistest.Eventually(t, locktest.Patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
 		}
+		// Redis is silent: who asks once is told in time.
+		gate := proxy.HoldRequest(func([]string) bool { return true })
+		began := time.Now()
+		_, err := l.TryLock(t.Context())
+		locktest.WantErr(t, err, holdfast.ErrUnavailable, nil)
+		redistest.WantMost(t, time.Since(began), 2*time.Second, "after %v: when go-redis gives up")
+		gate.Release()
+		redistest.Eventually(t, locktest.Patience, "nothing is known", func() bool { return m.Stats().Locks == 0 })
 		// The caller leaves before the reply, or before Redis has the command, or one of those for each lock that come
 		// where the one for all stays unanswered.
 		acquire := func(cmd []string) bool {

@@ -65,6 +65,8 @@ func (p *process) scheduled(renew, expired []*lock.Hold) {
 			script := protocol.RenewScript(h.Kind)
 			args := p.says.Renew(script, ttl, h)
 			p.w.flights = append(p.w.flights, &flight{p: p, renews: h, ttl: ttl, script: script, args: args, sent: p.w.now, patience: validity.AskPatience(0)})
+		} else {
+			p.w.judge.fails("left behind", "process %d still renews hold %d, which has ended", p.id, h.Number)
 		}
 	}
 	for _, l := range p.locks {

@@ -99,6 +99,37 @@ func TestFair_BatchThatWasGrantedTheLock(t *testing.T) {
 	})
 }
 
+// Two waiters leave together, behind one that left alone, and the request for the place of the last one arrives after that: it makes none.
+func TestFair_LateRequestBehindThoseThatLeft(t *testing.T) {
+	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {
+		const queue = "redisson_lock_queue:{a}"
+		held := locktest.MustLock(t, locktest.ManagerOn(t, srv).FairMutex("a"))
+		m, p := locktest.ManagerThatHangs(t, srv, locktest.Unasked...)
+		first, leaveFirst := context.WithCancel(t.Context())
+		ctx, leave := context.WithCancel(t.Context())
+		for i, ctx := range []context.Context{first, ctx} {
+			m.FairMutex("a").LockAsync(ctx)
+			locktest.Queued(t, srv, queue, int64(i+1))
+		}
+		gate := p.HoldFirstRequest(locktest.JoinOn("a"))
+		m.FairMutex("a").LockAsync(ctx)
+		gate.Wait(t)
+		locktest.Queued(t, srv, queue, 3) // by the copy
+		alone := p.HoldRequest(locktest.ScriptOn("a", "lock_release"))
+		leaveFirst()
+		alone.Wait(t)
+		leave()
+		redistest.Eventually(t, locktest.Patience, "all have left", func() bool { return m.Stats().Waiting == 0 })
+		alone.Release()
+		locktest.Queued(t, srv, queue, 0)
+		mon := srv.Monitor(t)
+		gate.Release()
+		mon.Wait(t, `"pttl" "a"`, locktest.Patience) // the last of what it does
+		locktest.Queued(t, srv, queue, 0)
+		locktest.MustUnlock(t, held)
+	})
+}
+
 // A request whose reply is lost is sent again, for all of its claims.
 func TestFair_LeavesTogetherOverABrokenConnection(t *testing.T) {
 	redistest.OnServer(t, func(t *testing.T, srv *redistest.Server) {

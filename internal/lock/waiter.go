@@ -236,12 +236,8 @@ func (lk *Lock) Leave(m *Moment, causes []error, w *Waiter) (v *Verdict, left bo
 
 // Expel is Leave for a caller that is told of it, unless it was told before.
 func (lk *Lock) Expel(m *Moment, causes []error, w *Waiter) {
-	if !w.parked {
-		return
+	if v, left := lk.Leave(m, causes, w); left {
+		w.Verdict = v
+		m.tell(w)
 	}
-	if lk.otherInTheWay(w) {
-		w.Waited = true
-	}
-	lk.deliver(m, w, nil, lk.noVerdict(m, causes, w))
-	lk.step(m)
 }

@@ -181,6 +181,15 @@ var lingerFaultScenarios = map[string]func(*Env){
 			e.MustUnlock(e.MustLock(l))
 			return len(e.Holders()) == 0
 		})
+		// It loses the right: what lingers goes, and what a caller has stays.
+		e.permit("user", "&*")
+		u = e.denied("user", keeps...)
+		e.lingering(u.m, e.Lock(u.m))
+		held := e.MustLock(u.m.Mutex(e.Key + ":held"))
+		e.permit("user", "resetchannels")
+		e.Eventually("it does not linger any more", func() bool { return len(e.Holders()) == 0 })
+		redistest.Want(e, e.srv.Admin().Exists(bg, e.Key+":held").Val(), 1, "it is held by nobody")
+		e.MustUnlock(held)
 	},
 
 	// The process stands still while its lease ends: the next caller does not get what is over.

@@ -62,7 +62,7 @@ func Handler(managers ...*holdfast.Manager) http.Handler {
 func (o Options) Handler(managers ...*holdfast.Manager) http.Handler {
 	h := &handler{allowed: o.allowed, now: seam.Now, fresh: fresh}
 	for _, m := range managers {
-		if m != nil {
+		if m != nil && seam.Engine(m) != nil {
 			eng := seam.Engine(m)
 			h.peers = append(h.peers, peer{m, func() []journal.Event { return seam.Events(m) }, eng.Waits, eng.Identity.App()})
 		}

@@ -105,3 +105,12 @@ func TestHandler_WhileLocksChurn(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A page of managers that New has not made is empty.
+func TestHandler_OfNoManager(t *testing.T) {
+	w := httptest.NewRecorder()
+	debug.Handler(nil, new(holdfast.Manager)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

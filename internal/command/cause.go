@@ -109,7 +109,7 @@ func (w where) doubt(err error) string {
 	case !isStrange(err):
 	case w.tls:
 		return " (does that port speak TLS?)"
-	case hangsUp(err):
+	case HangsUp(err):
 		return " (is that Redis, without TLS, and not in protected mode?)" // what Redis says before it hangs up is seldom read
 	default:
 		return " (is that Redis, without TLS?)"
@@ -127,12 +127,12 @@ func isSilence(err error) bool {
 func isStrange(err error) bool {
 	record := tls.RecordHeaderError{}
 	text := err.Error()
-	return errors.As(err, &record) || hangsUp(err) ||
+	return errors.As(err, &record) || HangsUp(err) ||
 		strings.HasPrefix(text, "redis: can't parse ") || strings.HasPrefix(text, "redis: invalid reply")
 }
 
-// hangsUp reports whether err says that the connection was closed.
-func hangsUp(err error) bool {
+// HangsUp reports whether err says that the connection was closed.
+func HangsUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 

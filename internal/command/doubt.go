@@ -52,6 +52,7 @@ const (
 // doubt is what is known of it for one master. It is guarded by Executor.mu.
 type doubt struct {
 	resolving bool          // a goroutine finds out
+	purging   bool          // a lane does, see hungUp
 	late      bool          // a new connection was answered, late, and no batch since
 	pause     time.Duration // the latest; 0: a batch was answered since
 	again     time.Time     // not before
@@ -189,26 +190,58 @@ func (s *shard) silentLocked(l *lane, asked, now time.Time) bool {
 	return !l.stranded && !dials && !l.since.After(asked) && now.Sub(l.since) >= s.silentAfter()
 }
 
+// hungUp is called by a lane with the error of its pipeline. If the other end has closed that connection, it has closed others that
+// were idle as well, and what is sent again must not meet one after the other. go-redis looks at a connection that it takes out of
+// its pool, but cannot behind TLS.
+func (x *Executor) hungUp(s *shard, err error) {
+	if !x.where.tls || !HangsUp(err) {
+		return
+	}
+	x.mu.Lock()
+	if s.doubt.purging || x.stopped {
+		x.mu.Unlock()
+		return
+	}
+	s.doubt.purging = true
+	x.lanes.Add(1) // the lane may be stranded, so that Stop does not wait for it
+	x.mu.Unlock()
+	defer x.lanes.Done()
+	if client := x.serverOf(s); client != nil {
+		idle := suspects(client) - 1
+		for answered := x.pingAll(client, idle); idle > 0; idle-- {
+			<-answered
+		}
+	}
+	x.mu.Lock()
+	s.doubt.purging = false
+	x.mu.Unlock()
+}
+
 // purge sends a PING over each idle connection that the next pipelines could get, and one more, if there is any. It
 // returns with the first answer; go-redis closes the connections that do not answer.
 func (x *Executor) purge(client prober) {
-	within := max(purgeWithin, silentTrips*x.RoundTrip())
-	quick := hasty(client, within)
 	for range purgeRounds {
 		n := suspects(client)
 		if n == 1 {
 			return // the next pipeline dials, as soon as a turn is free
 		}
-		answered := make(chan bool, n)
-		for range n {
-			x.lanes.Go(func() { answered <- x.pings(quick, 8*within) })
-		}
+		answered := x.pingAll(client, n)
 		for range n {
 			if <-answered {
 				return
 			}
 		}
 	}
+}
+
+// pingAll sends n PINGs at the same time, each over a connection that no other request uses, and tells of each whether it was answered.
+func (x *Executor) pingAll(client prober, n int) (answered <-chan bool) {
+	within := max(purgeWithin, silentTrips*x.RoundTrip())
+	quick, ends := hasty(client, within), make(chan bool, n)
+	for range n {
+		x.lanes.Go(func() { ends <- x.pings(quick, 8*within) })
+	}
+	return ends
 }
 
 // pings sends one PING over a connection of the pool, or a new one, and reports whether that answers.

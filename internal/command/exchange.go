@@ -58,6 +58,7 @@ func (l *lane) exchange(g group, again bool) {
 	}
 	_, failed := pipe.Exec(ctx)
 	l.sent, l.lasted = sent, time.Since(sent)
+	x.hungUp(s, failed)
 	e := ending{lane: l, acks: g.acks}
 	if ack != nil {
 		if n, err := ack.Int(); err != nil || n < g.acks.Replicas {

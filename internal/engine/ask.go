@@ -44,7 +44,7 @@ func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *co
 func (eng *Engine) ask(ctx context.Context, name string, repeat bool, call command.Call) (r command.Reply, strays bool, err error) {
 	end := time.Now().Add(max(eng.askPatience(), eng.Executor.FirstWithin()))
 	pauses := retry.New()
-	for {
+	for hungUp := false; ; {
 		c := call
 		c.Patience, c.Dial = time.Until(end), command.FirstAtMost
 		q := &question{engine: eng, repeat: repeat, done: make(chan command.Reply, 1)}
@@ -56,6 +56,10 @@ func (eng *Engine) ask(ctx context.Context, name string, repeat bool, call comma
 		if err == nil {
 			eng.Stats.Troubles.Add(1)
 			err = eng.explain(name, lock.Because(lock.Unavailable, r.Err))
+		}
+		if repeat && !hungUp && command.HangsUp(r.Err) { // most likely it had died in the pool
+			hungUp = true
+			continue
 		}
 		pause := pauses.NextBackOff()
 		if !repeat || !r.Passes() || time.Until(end) < pause || !Sleep(ctx, pause) {

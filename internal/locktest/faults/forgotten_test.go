@@ -2,10 +2,13 @@ package faults
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +36,42 @@ func TestForgotten_ForceUnlockIsSentOnce(t *testing.T) {
 	redistest.Want(t, p.Count(force), 1, "sent %d times")
 	gate.Release()
 	_ = got.Unlock(context.Background())
+}
+
+// A server, or what is between, closes all idle connections. Behind TLS go-redis does not see it, and each call finds a connection that works.
+func TestHungUp_BehindTLS(t *testing.T) {
+	redistest.OnServerInFakeTime(t, func(t *testing.T, srv *redistest.Server) {
+		p := srv.Proxy(t)
+		m := locktest.ManagerFor(t, p.ClientWith(t, func(o *redis.Options) { o.TLSConfig = new(tls.Config) })) // which the dialer of the proxy leaves out
+		var lease *holdfast.Lease
+		var ticket string
+		for n, call := range []func(ctx context.Context) error{
+			func(ctx context.Context) (err error) { lease, err = m.Mutex("a").TryLock(ctx); return err },
+			func(ctx context.Context) error { return lease.Extend(ctx, time.Minute) },
+			func(ctx context.Context) (err error) { ticket, err = lease.Detach(ctx, time.Minute); return err },
+			func(ctx context.Context) (err error) { lease, err = m.Attach(ctx, ticket); return err },
+			func(ctx context.Context) error { return lease.Unlock(ctx) },
+			func(ctx context.Context) (err error) { lease, err = m.Semaphore("s", 4).TryAcquire(ctx, 2); return err },
+			func(ctx context.Context) error { return m.Semaphore("s", 4).SetPermits(ctx, 3) },
+			func(ctx context.Context) (err error) { _, err = m.Inspect(ctx, "s"); return err },
+			func(ctx context.Context) (err error) { _, err = m.ForceUnlock(ctx, "s"); return err },
+		} {
+			var wg sync.WaitGroup
+			for i := range 100 {
+				wg.Go(func() { locktest.MustUnlock(t, locktest.MustLock(t, m.Mutex(fmt.Sprint(i)))) })
+			}
+			wg.Wait()
+			synctest.Wait()
+			p.Cut()
+			began := time.Now()
+			if err := call(t.Context()); err != nil {
+				t.Errorf("call %d: %v", n+1, err)
+			}
+			if d := time.Since(began); d > 50*time.Millisecond { // a release pauses before it is repeated
+				t.Errorf("call %d takes %v", n+1, d)
+			}
+		}
+	})
 }
 
 // Connections are forgotten, and Redis is farther away than it was before. A new connection is given more time with each

@@ -203,12 +203,12 @@ func TestEcho_Published(t *testing.T) {
 			s, h, topic := deaf(t)
 			topic.confirmed, h.silent = true, c.silent
 			s.Published("a", s.Echo("a"), c.heard, 0)
-			if (h.over != nil) != (c.after == 0) {
-				t.Errorf("%+v: at once: %v", c, h.over)
+			if _, over := h.suspected(); (over != nil) != (c.after == 0) {
+				t.Errorf("%+v: at once: %v", c, over)
 			}
 			time.Sleep(echoSoon + 1)
-			if (h.over != nil) != (c.after >= 0) {
-				t.Errorf("%+v: in the end: %v", c, h.over)
+			if _, over := h.suspected(); (over != nil) != (c.after >= 0) {
+				t.Errorf("%+v: in the end: %v", c, over)
 			}
 		})
 	}

@@ -121,7 +121,12 @@ func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 		}
 		o.applyLock(&own)
 	}
-	if err := own.check(); err != nil {
+	idle := own.terms.Idle
+	if own.terms.Permits == 0 && idle == c.terms.Idle {
+		own.terms.Idle = 0 // it does not count for other kinds than a semaphore
+	}
+	err := own.check()
+	if own.terms.Idle = idle; err != nil {
 		return c, err
 	}
 	return &own, nil

@@ -105,6 +105,12 @@ func TestSemaphore_IdleTTL(t *testing.T) {
 		redistest.Must(t, m.Semaphore(name, 2, holdfast.WithIdleTTL(2*time.Second)).SetPermits(t.Context(), 3))
 		time.Sleep(3 * time.Second)
 		redistest.Want(t, srv.Admin().Exists(t.Context(), name).Val(), 0, "what SetPermits has set is still there")
+
+		// Passed to New it bounds the leases of semaphores, and of no other kind.
+		m = locktest.ManagerOn(t, srv, holdfast.WithLease(time.Second), holdfast.WithIdleTTL(2*time.Second))
+		unlock(t, locktest.MustLock(t, m.Mutex("mutex", holdfast.WithLease(3*time.Second))))
+		_, err := m.Semaphore(name, 2, holdfast.WithLease(3*time.Second)).TryAcquire(t.Context(), 1)
+		locktest.WantErr(t, err, holdfast.ErrInvalidOption, nil)
 	})
 }
 

@@ -200,10 +200,7 @@ func (s *Subscriber) ended(h *session, err error) {
 		delete(s.pauses, h.master)
 	}
 	p := s.pauses[h.master]
-	moved := errors.Is(err, errMoved)
-	again := moved && s.strayed // the log knows that the server is a replica
-	s.strayed = s.strayed || moved
-	lost := !again && (p == nil || !h.since.IsZero() || s.strayed && p.lost.IsZero()) // else it was never made, as the one before
+	lost := s.newsLocked(h, p, err)
 	if p == nil {
 		p = &pause{grows: retry.New()}
 		s.pauses[h.master] = p
@@ -269,6 +266,17 @@ func (s *Subscriber) ended(h *session, err error) {
 	if s.cfg.Nodes != nil {
 		s.cfg.Nodes.ReloadState(s.ctx) // its node may have died, which go-redis does not notice
 	}
+}
+
+// newsLocked reports whether the log is told at warn of the end of h with err, after which there is a pause like p.
+func (s *Subscriber) newsLocked(h *session, p *pause, err error) bool {
+	switch moved := errors.Is(err, errMoved); {
+	case moved && s.strayed: // the log knows that the server is a replica
+		return false
+	case moved:
+		s.strayed = true
+	}
+	return p == nil || !h.since.IsZero() || s.strayed && p.lost.IsZero() // else it was never made, as the one before
 }
 
 // unsharded reports whether err says that the server has no sharded channels, and h is to be replaced by the

@@ -33,8 +33,8 @@ const (
 )
 
 // Ask runs one script and waits for its reply, for at most askPatience (the first of all requests: for as long as its
-// answer may take) and not beyond ctx. If the script may be executed twice, an error reply that may pass has it asked
-// again meanwhile.
+// answer may take) and not beyond ctx. If the script may be executed twice, a connection that hangs up has it asked once more, and an
+// error reply that may pass again and again meanwhile.
 func (eng *Engine) Ask(ctx context.Context, name string, repeat bool, script *command.Script, args []any) (any, error) {
 	r, _, err := eng.ask(ctx, name, repeat, command.Call{Script: script, Args: args})
 	return r.Value, err

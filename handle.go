@@ -86,9 +86,6 @@ func (c *lockConfig) check() error {
 	if c.terms.Permits != 0 && c.terms.Fencing {
 		return &OptionError{"WithFencing", "true", "must not be given to a Semaphore"}
 	}
-	if c.terms.Idle != 0 && c.terms.Idle < c.terms.TTL {
-		return &OptionError{"WithIdleTTL", c.terms.Idle, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}
-	}
 	if c.terms.MaxHold != 0 && c.terms.MaxHold < c.terms.TTL {
 		return &OptionError{"WithMaxHold", c.terms.MaxHold, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}
 	}
@@ -112,6 +109,14 @@ func (c *lockConfig) check() error {
 	return nil
 }
 
+// checkIdle reports an idle time that is bad for a semaphore.
+func (c *lockConfig) checkIdle() error {
+	if c.terms.Idle != 0 && c.terms.Idle < c.terms.TTL {
+		return &OptionError{"WithIdleTTL", c.terms.Idle, fmt.Sprintf("must not be shorter than the lease of %v", c.terms.TTL)}
+	}
+	return nil
+}
+
 // with returns c with the options of the named lock.
 func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 	own := *c
@@ -121,12 +126,11 @@ func (c *lockConfig) with(name string, opts []LockOption) (*lockConfig, error) {
 		}
 		o.applyLock(&own)
 	}
-	idle := own.terms.Idle
-	if own.terms.Permits == 0 && idle == c.terms.Idle {
-		own.terms.Idle = 0 // it does not count for other kinds than a semaphore
-	}
 	err := own.check()
-	if own.terms.Idle = idle; err != nil {
+	if err == nil && (own.terms.Permits != 0 || own.terms.Idle != c.terms.Idle) { // that of New does not count for other kinds
+		err = own.checkIdle()
+	}
+	if err != nil {
 		return c, err
 	}
 	return &own, nil

@@ -125,7 +125,7 @@ func (c *config) settle(servers deployment) error {
 	if c.err != nil {
 		return c.err
 	}
-	if err := c.lock.check(); err != nil {
+	if err := cmp.Or(c.lock.check(), c.lock.checkIdle()); err != nil {
 		return err
 	}
 	if c.page != "" && c.identity == "" {

@@ -53,7 +53,7 @@ var Bugs = []Bug{
 		{"scripts/lib/grant.lua", "if o.add(o.lock, id, o.claim) then", "if o.add(o.lock, id, '600000') then"}, {"scripts/lib/grant.lua", "return counted == '1' and", "return false and"}}},
 	{Name: "renewal prolongs nothing", Quick: true, By: "claim without hold", Edits: []Edit{{"scripts/renew.lua",
 		"redis.pcall('pexpire', lock, ttl)", "1"}}},
-	{Name: "renewals aborted by one bad key", By: "lost without cause", In: "-shape fail-over", Edits: []Edit{{"scripts/renew.lua",
+	{Name: "renewals aborted by one bad key", By: "lost without cause", In: "-shape fail-over -seeds 500", Edits: []Edit{{"scripts/renew.lua",
 		"local held = redis.pcall('hexists', lock, prefix .. tail)", "local held = redis.call('hexists', lock, prefix .. tail)"}}},
 	{Name: "a retry of a renewal waits for a lease", By: "lost without cause", In: "-shape one-server", Edits: []Edit{{"internal/renewal/schedule.go",
 		"return min(max(ttl/24, 5*time.Millisecond), time.Second)", "if BUG {\n\t\treturn ttl\n\t}\n\treturn min(max(ttl/24, 5*time.Millisecond), time.Second)"}}},

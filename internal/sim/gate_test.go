@@ -92,11 +92,11 @@ func TestMutants_AreFound(t *testing.T) {
 			free <- struct{}{}
 			defer func() { <-free }()
 			began := time.Now()
-			args := append(strings.Fields(m.In), "-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(within), "-stop", "-rules", m.By)
+			args := append([]string{"-test.run", "^TestWorlds$", "-test.timeout", "10m", "-seed", "1", "-seeds", fmt.Sprint(within), "-stop", "-rules", m.By}, strings.Fields(m.In)...)
 			out, err := planted.Wake(binary, m.Name, args...).CombinedOutput()
 			switch found := foundLine.FindSubmatch(out); {
 			case err == nil:
-				t.Errorf("not found in %d seeds by the judges that should: %q", within, m.By)
+				t.Errorf("not found in %d seeds, if it has no number of its own, by the judges that should: %q", within, m.By)
 			case found != nil:
 				t.Logf("found by world %s: %s (%v)", found[1], found[2], time.Since(began).Round(100*time.Millisecond))
 			case m.By != "":

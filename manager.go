@@ -199,8 +199,8 @@ func init() {
 //
 // Close returns nil if everything was released, and [ErrUnavailable] otherwise: the locks that are
 // left expire with their TTL. Two sorts of locks expire in that way even if Close returns nil: those
-// whose lease [WithMaxHold] has ended and that were not unlocked, and those whose release was given
-// up before Close, see [Lease.Unlock].
+// whose lease had ended at its deadline or by [WithMaxHold], and that were not unlocked, and those
+// whose release was given up before Close, see [Lease.Unlock].
 //
 // Close may be called more than once. Every call that waits for the end returns the same result. It
 // does not close the client.

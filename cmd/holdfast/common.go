@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/command"
 )
 
 // redisFlags are those of every command that asks Redis.
@@ -165,8 +166,7 @@ func refused(err error) bool {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(several.Unwrap(), func(one error) bool { return !refused(one) })
 	}
-	reply := redis.Error(nil)
-	return errors.As(err, &reply)
+	return command.Refuses(err)
 }
 
 // withoutPrefix returns the text of an error of the library, which begins with this program's name.

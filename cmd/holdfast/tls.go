@@ -5,11 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -83,7 +81,7 @@ func cause(given string, client redis.UniversalClient, timeout time.Duration, er
 	scheme, addr := firstAddr(given)
 	within := min(timeout, probeTime)
 	encrypted := strings.HasPrefix(scheme, "rediss")
-	if encrypted && hungUp(err) {
+	if encrypted && command.HangsUp(err) {
 		if alert := alertOf(addr, client, within); alert != nil {
 			err = alert
 		}
@@ -104,11 +102,6 @@ func cause(given string, client redis.UniversalClient, timeout time.Duration, er
 		return fmt.Errorf("%s: the server expects TLS: use %s://", addr, strings.Replace(scheme, "redis", "rediss", 1))
 	}
 	return command.Cause(client, err)
-}
-
-// hungUp reports whether a server has ended the connection without a reply.
-func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // alertOf returns what a server has against the TLS of client; nil: nothing, or no time was left. A server refuses a certificate after its client

@@ -29,15 +29,15 @@ func (f *failing) stop() {
 	*f = failing{}
 }
 
-// failedLocked records that something has failed, and reports whether that is to be told now.
-func (j *Journal) failedLocked(f *failing, done func(), refused, outage bool) bool {
+// failedLocked records that something has failed, and reports whether that is to be told now. The line that says over ends what that began.
+func (j *Journal) failedLocked(f *failing, over string, refused, outage bool) bool {
 	if j.closed {
 		return false
 	}
 	now := time.Now()
 	f.last = now
 	if f.timer == nil {
-		f.since, f.timer = now, time.AfterFunc(failingUntil, done)
+		f.since, f.timer = now, time.AfterFunc(failingUntil, func() { j.failsNoMore(f, over) })
 	} else {
 		f.timer.Reset(failingUntil)
 	}
@@ -48,14 +48,17 @@ func (j *Journal) failedLocked(f *failing, done func(), refused, outage bool) bo
 	return true
 }
 
-// doneLocked is called by the timer. It returns for how long it failed, if that was told and is over.
-func (f *failing) doneLocked() (lasted time.Duration, told bool) {
+// failsNoMore is called by the timer.
+func (j *Journal) failsNoMore(f *failing, over string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if f.timer == nil || time.Since(f.last) < failingUntil {
-		return 0, false // stopped, or set again, as it was firing
+		return // stopped, or set again, as it was firing
 	}
-	lasted, told = f.last.Sub(f.since), f.told
+	if f.told {
+		j.sayLocked(line{slog.LevelInfo, over, []any{"lasted", f.last.Sub(f.since)}, true})
+	}
 	f.stop()
-	return lasted, told
 }
 
 // RenewalFailed is called when n holds have not been renewed. An outage has a line of its own. RenewalFailed is for
@@ -63,16 +66,8 @@ func (f *failing) doneLocked() (lasted time.Duration, told bool) {
 func (j *Journal) RenewalFailed(n int, cause error, refused, outage bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.failedLocked(&j.renewals, j.renewalsDone, refused, outage) {
+	if j.failedLocked(&j.renewals, "holdfast: no renewal fails any more", refused, outage) {
 		j.sayLocked(line{slog.LevelWarn, "holdfast: renewal failed, trying again", []any{"locks", n, "error", cause}, false})
-	}
-}
-
-func (j *Journal) renewalsDone() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if lasted, told := j.renewals.doneLocked(); told {
-		j.sayLocked(line{slog.LevelInfo, "holdfast: no renewal fails any more", []any{"lasted", lasted}, true})
 	}
 }
 
@@ -80,15 +75,7 @@ func (j *Journal) renewalsDone() {
 func (j *Journal) Refused(lock string, cause error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.failedLocked(&j.waits, j.waitsDone, false, false) {
+	if j.failedLocked(&j.waits, "holdfast: no waiting caller is refused any more", false, false) {
 		j.sayLocked(line{slog.LevelWarn, "holdfast: a waiting caller is refused, trying again", []any{"error", cause, "lock", lock}, false})
-	}
-}
-
-func (j *Journal) waitsDone() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if lasted, told := j.waits.doneLocked(); told {
-		j.sayLocked(line{slog.LevelInfo, "holdfast: no waiting caller is refused any more", []any{"lasted", lasted}, true})
 	}
 }

@@ -96,7 +96,7 @@ var deniedScenarios = map[string]func(*Env){
 		if s := d.m.Stats(); s.Wakeups == before {
 			e.Errorf("not by a message: %+v", s)
 		}
-		// And the other way: Redis closes the connection of who has lost the right, and is to know that the waiter does not hear.
+		// And the other way: Redis closes the connection of a process that has lost the right. The process tells Redis that its waiter does not hear.
 		held = e.MustLock(e.Lock(e.Manager(byMessage...)))
 		got = e.Locking(e.Lock(d.m))
 		e.Listening(1)

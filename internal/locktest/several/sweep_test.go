@@ -50,7 +50,7 @@ func TestMulti_TroubleWithTheOneCommand(t *testing.T) {
 			// A lock that is still being given up, after the first attempt, would be taken by itself.
 			redistest.Eventually(t, locktest.Patience, name+": nothing is known", func() bool { return m.Stats().Locks == 0 })
 		}
-		// Redis is silent: who asks once is told in time.
+		// Redis is silent: the caller of TryLock gets its error in time.
 		gate := proxy.HoldRequest(func([]string) bool { return true })
 		began := time.Now()
 		_, err := l.TryLock(t.Context())

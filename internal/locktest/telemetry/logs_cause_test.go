@@ -161,6 +161,7 @@ func toldWrong(t *testing.T, client redis.UniversalClient, texts []string, refus
 	lines := 1
 	if refused {
 		lines = 0
+		// The process would tell of an outage after a second.
 		for begun := time.Now(); time.Since(begun) < 1500*time.Millisecond; time.Sleep(100 * time.Millisecond) {
 			_ = ask()
 		}
